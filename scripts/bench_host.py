@@ -23,6 +23,7 @@ from glowc.board.flags import native_cpu
 from glowc.compiler.options import CompileOptions
 
 _ROUNDS = 20
+_MOST = "define GLOW_WIDE_MOST 3"
 
 
 def _session(model: Path, threads: int) -> tuple[Callable[[], object], dict[str, np.ndarray]]:
@@ -48,10 +49,14 @@ def _seconds(call: Callable[[], object], calls: int, threads: int) -> float:
     return (clock() - begin) / calls / 1e9
 
 
-def measure(model: Path, threads: int, work: Path) -> tuple[float, float]:
+def measure(model: Path, threads: int, most: int, work: Path) -> tuple[float, float]:
     """Return the seconds of an inference by glowc and by onnxruntime."""
     other, inputs = _session(model, threads)
-    loaded = glowc.load(glowc.compile(model, work, cpu=native_cpu(), options=CompileOptions(cores=threads)))
+    bundle = glowc.compile(model, work, cpu=native_cpu(), options=CompileOptions(cores=threads))
+    for header in work.rglob("glow_wide.h"):
+        text = header.read_text(encoding="utf-8").replace(_MOST, f"{_MOST[:-1]}{most}")
+        header.write_text(text, encoding="utf-8", newline="\n")
+    loaded = glowc.load(bundle)
     pairs = zip(inputs.values(), loaded.inputs, strict=True)
     arrays = [np.ascontiguousarray(a.reshape(port.shape)).astype(port.dtype.numpy) for a, port in pairs]
     calls = [lambda: loaded(*arrays), other]
@@ -66,13 +71,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--most", type=int, default=3, help="level of the instruction set: 1 is AVX2 (glow_wide.h)")
     args = parser.parse_args()
     for name in args.models:
         with tempfile.TemporaryDirectory(prefix="glowc-host-") as folder:
             model = Path(folder) / f"{name}.onnx" if name in NETS else Path(name)
             if name in NETS:
                 NETS[name](model)
-            own, theirs = measure(model, args.threads, Path(folder) / "net")
+            own, theirs = measure(model, args.threads, args.most, Path(folder) / "net")
         title = name if name in NETS else model.parent.name if model.stem == "model" else model.stem
         print(f"{title:28} {own * 1e3:9.3f} ms, onnxruntime {theirs * 1e3:9.3f} ms: {own / theirs:6.2f}", flush=True)
 
