@@ -153,7 +153,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-slices bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -168,6 +168,11 @@ bench-cores: setup  #- cycles of two and of four cores that share the layers of 
 	  ../shared/models/mlperf_ic_resnet8/model.onnx ../shared/models/mlperf_vww_mobilenetv1/model.onnx \
 	  mobilenet_v2 bert_mini || exit 1; done
 	$(PY) scripts/bench_cores.py --board rpi-pico2 ../shared/tflite3/spelling_cnn_mel_int8/model.tflite --cores 2
+
+bench-slices: setup  #- steps of 1 ms on STM32L4R5 and of 0.25 ms on STM32H7A3, of sample models and MobileNetV2
+	for on in "--board mps2-an386 --chip stm32l4r5 --slice 1ms" "--board mps2-an500 --chip stm32h7a3 --slice 0.25ms"; do \
+	  $(PY) scripts/bench_cores.py $$on $(addprefix ../shared/models/,$(addsuffix /model.onnx,mlperf_ic_resnet8 \
+	    mlperf_vww_mobilenetv1 torch_tinybert_qdq torch_gru_kws_fp32)) mobilenet_v2 || exit 1; done
 
 bench-host: setup  #- time on this machine, compared with onnxruntime
 	$(PY) scripts/bench_host.py $(foreach m,mlperf_ic_resnet8 mlperf_kws_dscnn mlperf_vww_mobilenetv1 \

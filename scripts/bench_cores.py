@@ -1,7 +1,8 @@
 """Cores that share the layers of a model: modeled cycles of the core that computes most, and of one core alone.
 
-With --clock the threads of this machine instead: the median time of 20 inferences, which are run in turn. MODEL is a
-file, or a name of scripts/known_nets.py. `make bench-cores` compares the sample models and known networks.
+With --clock the threads of this machine instead: the median time of 20 inferences, which are run in turn. With --slice
+the steps of one core: how many, the longest, and an inference whole and in steps. MODEL is a file, or a name of
+scripts/known_nets.py. `make bench-cores` and `make bench-slices` take the sample models and known networks.
 """
 
 from __future__ import annotations
@@ -36,6 +37,27 @@ def cycles_of(model: Path, board: str, chip: str | None, cores: int, work: Path)
     return measured.cores or measured.whole.cycles, info.report["arena_bytes"]
 
 
+def steps_of(model: Path, board: str, chip: str, time: str, work: Path) -> str:
+    """Return a line about the steps of an inference, and its time without."""
+    done = []
+    for part in (None, time):
+        options = CompileOptions(name="net", slice=part, chip=chip if part else None)
+        write_bundle(compile_model(model, load_board(board), options), work / str(part))
+        info, known = load_bundle(work / str(part)), load_chip(chip)
+        done.append((info, measure_cycles(info, known, random_inputs(info))))
+    (plain, whole), (info, steps) = done
+    slices = info.report["slices"]
+    assert steps.longest is not None
+    assert slices is not None
+    longest, before, after = (known.milliseconds(c.cycles) for c in (steps.longest, whole.whole, steps.whole))
+    more = info.report["arena_bytes"] - plain.report["arena_bytes"]
+    return (
+        f"{chip:10} {len(slices['step_parts']):6,} steps, the longest {longest:.3f} ms, "
+        f"{steps.longest.cycles / slices['limit_cycles']:.3f} of {time}   {before:,.1f} ms whole, {after:,.1f} in "
+        f"steps ({after / before:.3f})   arena {more:+,} bytes"
+    )
+
+
 def seconds_of(model: Path, cores: Sequence[int], work: Path) -> list[float]:
     """Return the median time of an inference on this machine, for each number of threads."""
     loaded = [
@@ -53,6 +75,7 @@ def main() -> None:
     parser.add_argument("--board", default="virt-a53")
     parser.add_argument("--chip")
     parser.add_argument("--clock", action="store_true")
+    parser.add_argument("--slice")
     parser.add_argument("--cores", type=int, nargs="+", default=[2, 4])
     args = parser.parse_args()
     for name in args.models:
@@ -62,6 +85,9 @@ def main() -> None:
             if name in NETS:
                 NETS[name](model)
             title = name if name in NETS else model.parent.name if model.stem == "model" else model.stem
+            if args.slice:
+                print(f"{title:24} {steps_of(model, args.board, args.chip, args.slice, work)}", flush=True)
+                continue
             if args.clock:
                 one, *others = seconds_of(model, [1, *args.cores], work)
                 times = ", ".join(f"{n} threads: {one / s:.2f}" for n, s in zip(args.cores, others, strict=True))

@@ -297,6 +297,7 @@ def render_function(
 
     if "out_c" in params:
         params["out_pitch"] = params["out_c"]
+    params |= {loop.pitch: params[loop.count] for loop in get_kernel(instr.kernel).outer if loop.pitch}
     form = _form(instr, fn, struct, params)
     text = kernel_template(kernel, variant_of(instr)).render(
         fn=fn, signature=form.head, p=form.params, T=types, dtype=kinds, DType=DType,
@@ -341,12 +342,17 @@ def _form(instr: Instr, fn: str, struct: ArgsStruct | None, params: Mapping[str,
         return _Form(own, {**params, **shown}, tuple(more), f"\n{head} {{\n{after}}}\n")
     if instr.cut and instr.rows is None and loop is not None and not _has_units(instr):
         own = signature(replace(instr, cut=False), f"{fn}_part", struct)[:-1] + ", int32_t y_count)"
+        begin, count, after = "y_begin", "y_end - y_begin", ""
+        if loop.grain > 1:
+            begin, count, all_ = "begin", "end - begin", params[loop.count]
+            after = f"  const int32_t begin = y_begin * {loop.grain};\n"
+            after += f"  const int32_t end = y_end == {all_} / {loop.grain} ? {all_} : y_end * {loop.grain};\n"
         given = [
-            " * ".join([f"{o.role} + y_begin", *(str(params[step]) for step in loop.steps[o.role])])
+            " * ".join([f"{o.role} + {begin}", *(str(params[step]) for step in loop.steps[o.role])])
             if o.role in loop.steps else o.role
             for o in instr.operands
         ]  # fmt: skip
-        after = f"  {fn}_part({', '.join([*given, *by_struct])}, y_end - y_begin);\n"
+        after += f"  {fn}_part({', '.join([*given, *by_struct])}, {count});\n"
         return _Form(own, {**params, loop.count: "y_count"}, ("y_count",), f"\n{head} {{\n{after}}}\n")
     return _Form(head, params)
 
@@ -392,14 +398,16 @@ def _has_units(instr: Instr) -> bool:
 
 
 def _first_part(instr: Instr, params: Mapping[str, object]) -> str:
-    """Return the condition that a call computes the first part of an instruction, nothing where each is the first."""
+    """Return the condition that a call computes the first pixels of an instruction, nothing where each does.
+
+    Where parts are of some channels, several parts compute them.
+    """
     if not instr.cut or instr.rows is None or instr.shares > 1:
         return ""
     first = "y_begin == 0"
     if "descending" in params:
         first = f"({params['descending']} != 0 ? y_end == {params['out_h']} : y_begin == 0)"
-    first = f"({first} && x_first == 0)" if instr.columns else first
-    return f"({first} && c_first == 0)" if instr.channels else first
+    return f"({first} && x_first == 0)" if instr.columns else first
 
 
 _TILE = "glowc_tile_"

@@ -51,6 +51,7 @@ from glowc.ops.interp import run_graph
 from glowc.passes.base import PassCtx
 from glowc.passes.channels.dead_channels import removed_channels
 from glowc.passes.layout.edge import Edge, change_edge
+from glowc.passes.layout.splits import split_outputs
 from glowc.passes.pipeline import run_pipeline
 from glowc.passes.quant.float_layers import require_int8
 from glowc.passes.quant.propagate_quant import PropagateQuant
@@ -137,21 +138,23 @@ def compile_model(
     check_least(form.graph, board, options)
     golden = _golden(options, imported, form.edge)
     spec = replace(spec_of(source, form.graph, board, options, form.edge), macros=form.macros, texts=imported.texts)
-    known_candidates: dict[bool, Candidates] = {}
+    known_candidates: dict[tuple[tuple[tuple[str, int], ...], bool], Candidates] = {}
 
     def attempt(flash: int | None) -> Printed:
         progress("lowering and planning memory")
 
-        def plan(divided: Collection[str], graph: Graph) -> tuple[Selection, Planned]:
-            own = graph is form.graph  # of two, the same at each attempt
-            if own not in known_candidates:
-                known_candidates[own] = Candidates(graph, board.cpu)
-            select = partial(_selected, known_candidates[own], board, options, order, flash, divided)  # -> kernels
-            share = partial(sharing, cores=options.cores, fork=fork_cycles(board))
-            return plan_selection(select, request_of(options, board), share)  # -> program -> places of its buffers
+        def planned_with(divided: Collection[str], parts: Mapping[str, int]) -> tuple[Selection, Planned]:
+            whole = split_outputs(form.graph, parts)
 
-        def planned_with(divided: Collection[str]) -> tuple[Selection, Planned]:
-            return plan_narrow(form.graph, partial(plan, divided))
+            def plan(graph: Graph) -> tuple[Selection, Planned]:
+                key = tuple(parts.items()), graph is whole  # the same at each attempt
+                if key not in known_candidates:
+                    known_candidates[key] = Candidates(graph, board.cpu)
+                select = partial(_selected, known_candidates[key], board, options, order, flash, divided)  # -> kernels
+                share = partial(sharing, cores=options.cores, fork=fork_cycles(board))
+                return plan_selection(select, request_of(options, board), share)  # -> program -> places of its buffers
+
+            return plan_narrow(whole, plan)
 
         selection, planned = divisible(planned_with, options, board)
         program = _verified(planned, form.graph, options)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -12,7 +13,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.report import CoresReport, SlicesReport
 from glowc.errors import BoardError, InputError, LimitError
 from glowc.place.planning import Planned, Request
-from glowc.place.slices import Sliced, shared, sliced
+from glowc.place.slices import Long, Sliced, shared, sliced
 from glowc.program.ir import Program
 from glowc.select.choose import Selection
 
@@ -20,6 +21,7 @@ _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s)?")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _AIM_PERCENT, _MOST_PERCENT = 90, 110  # of a step, as predictions are off by some
 _LEAST_CYCLES = 1000
+_TRIES = 4  # of layers of fewer outputs
 _MORE_PERCENT = 105  # of a whole inference, for layers that lose less when they are divided
 _FORK_CYCLES = {"cortex-m": 500, "": 2000}  # that a stage of several cores takes besides what they compute
 
@@ -84,24 +86,42 @@ def _layers(count: int) -> str:
     return "a layer" if count == 1 else f"{count} layers"
 
 
-def divisible(
-    plan: Callable[[Collection[str]], tuple[Selection, Planned]], options: CompileOptions, board: Board
-) -> tuple[Selection, Planned]:  # fmt: skip
+Plan = Callable[[Collection[str], Mapping[str, int]], tuple[Selection, Planned]]
+"""Plans the memory of a graph: takes the names of layers that want variants with units of their own, and into how many
+layers others are divided, by the names of nodes.
+"""
+
+
+def divisible(plan: Plan, options: CompileOptions, board: Board) -> tuple[Selection, Planned]:
     """Return a plan whose layers can be divided into steps at little cost.
 
-    `plan` takes the names of layers that want variants with units of their own: those of which parts are less than a
-    row, which read their weights again for each part.
+    Layers want variants with units of their own of which parts are less than a row: they read their weights again for
+    each part. Layers become several that cannot be divided.
     """
-    selection, planned = plan(())
+    done = plan((), {})
     if options.slice is None:
-        return selection, planned
-    found, _ = _in_slices(selection, planned, options, board)
-    names = {i.name for i in found.planned.program.instrs if i.columns}
+        return done
+    aim = slice_cycles(options, board) * _AIM_PERCENT / 100
+    long = _long_products(done, options, board)
+    parts = {layer.name.rpartition(".")[0]: math.ceil(layer.cycles / aim) for layer in long}
+    for _ in range(_TRIES):  # some outputs can take longer than others
+        if not long:
+            break
+        done = plan((), parts)
+        long = _long_products(done, options, board)
+        parts = {name: 2 * count for name, count in parts.items()} if long else parts
+    names = {i.name for i in _in_slices(*done, options, board)[0].planned.program.instrs if i.columns}
     if not names:
-        return selection, planned
-    other = plan(names)
-    before, after = (sum(c.cycles for c in s.reported(p.program)) for s, p in ((selection, planned), other))
-    return other if after <= _MORE_PERCENT / 100 * before else (selection, planned)
+        return done
+    other = plan(names, parts)
+    before, after = (sum(cost.cycles for cost in s.reported(p.program)) for s, p in (done, other))
+    return other if after <= _MORE_PERCENT / 100 * before else done
+
+
+def _long_products(done: tuple[Selection, Planned], options: CompileOptions, board: Board) -> list[Long]:
+    """Return the fully connected layers of a plan that are too long."""
+    found = {instr.name for instr in done[1].program.instrs if instr.kernel.startswith("fc_")}
+    return [layer for layer in _in_slices(*done, options, board)[0].long if layer.name in found]
 
 
 def _in_slices(

@@ -50,10 +50,14 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The pixels of a row that a call may compute: a multiple of `step`, or what is left, of an instruction `least`."""
+    """The pixels of a row that a call may compute: a multiple of `step`, or what is left, of an instruction `least`.
+
+    Weights are read once for `whole` pixels.
+    """
 
     step: int
     least: Callable[[Instr], int] = lambda _: 1
+    whole: Callable[[Instr], int] = lambda _: 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,9 @@ class KernelVariant:
     with `columns` a call may compute some pixels of a row: it reads out_w and pad_left as expressions; and where
     `channels` says so, that many output channels, or a multiple, or a pair at least that is left: out_pitch is then
     more than out_c.
+    `leads` are of how many units how many of the first ones take other cycles, and which; of rows what the first pixels
+    take more.
+    `doubt` is how many times as long as predicted an instruction can take.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """
 
@@ -130,6 +137,8 @@ class KernelVariant:
     records: Callable[[Instr], Records | None] | None = None
     unpacks: bool = False
     units: Callable[[Instr], int] = no_scratch
+    leads: Callable[[Instr], tuple[int, int, float]] = lambda _: (0, 0, 0.0)
+    doubt: Callable[[Instr], float] = lambda _: 1.0
     columns: Columns | None = None
     channels: Callable[[Instr], int] = no_scratch
 

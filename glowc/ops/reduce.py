@@ -243,19 +243,22 @@ def _interpret_fixed(a: Arrays, p: FixedMeanParams) -> None:
     a["out"].reshape(-1)[: y.size] = y.reshape(-1)
 
 
-_OUTER = (Outer("outer", {"in": ("n", "inner"), "out": ("inner",)}),)
+_LOOPS = (
+    Outer("outer", {"in": ("n", "inner"), "out": ("inner",)}),
+    Outer("inner", {"in": (), "out": ()}, grain=16, pitch="inner_pitch"),
+)
 KERNELS = (
-    KernelDef("reduce", ("in in", "out out"), ReduceParams, _interpret, needs_math=True,
+    KernelDef("reduce", ("in in", "out out"), ReduceParams, _interpret, needs_math=True, outer=_LOOPS,
               doc="reduction of an axis"),
     *(
         KernelDef(f"reduce_mean_{kind}", ("in in", "out out"), MeanOfCodes,
-                  _interpret_mean, template="reduce_mean_s8", kind=kind, outer=_OUTER,
+                  _interpret_mean, template="reduce_mean_s8", kind=kind, outer=_LOOPS,
                   doc="quantized mean of an axis")
         for kind in ("s8", "s16")
     ),
     *(
         KernelDef(f"reduce_mean_{kind}q31", ("in in", "out out"), FixedMeanParams, _interpret_fixed,
-                  template="reduce_mean_q31", kind=kind, outer=_OUTER,
+                  template="reduce_mean_q31", kind=kind, outer=_LOOPS,
                   doc="mean of an axis of codes in TensorFlow Lite's fixed point")
         for kind in ("s8", "s16")
     ),

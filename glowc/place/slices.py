@@ -8,7 +8,7 @@ from its inputs, or each element over the one that it comes from, and each core 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise, zip_longest
@@ -76,7 +76,8 @@ class _By(Enum):
 class _Cut:
     """An instruction as so many `units` of at most equal cost, `count` of them a part; `cycles` are those of a unit.
 
-    `columns` and `channels` are those of a unit of a row, 0 is all; channels alone are those of all pixels.
+    `columns` and `channels` are those of a unit of a row, 0 is all; channels alone are those of all pixels. Of every so
+    many units, `period`, the first `leading` take `more` cycles each, or less.
     """
 
     by: _By = _By.NOTHING
@@ -85,6 +86,14 @@ class _Cut:
     cycles: float = 0.0
     columns: int = 0
     channels: int = 0
+    period: int = 1
+    leading: int = 0
+    more: float = 0.0
+
+    def cost(self, begin: int, end: int) -> float:
+        """Return the cycles of the units from `begin` to `end`."""
+        leading = sum(unit % self.period < self.leading for unit in range(begin, end)) if self.leading else 0
+        return self.cycles * (end - begin) + self.more * leading
 
     @property
     def end(self) -> int:
@@ -101,20 +110,24 @@ def sliced(planned: Planned, cycles: Sequence[float], bound: float, most: float,
     """
     program = planned.program
     instrs, walks, ends = list(program.instrs), dict[int, tuple[Advance, ...]](), dict[int, int]()
-    stages, long = list[tuple[Stage, float]](), list[Long]()
+    stages, long, single = list[tuple[Stage, float]](), list[Long](), set[int]()
     for index, (instr, taken) in enumerate(zip(program.instrs, cycles, strict=True)):
-        cut = _cut_of(program, instr, taken, bound)
+        if taken > bound and instr.shares == 1 and variant_of(instr).columns is not None:
+            instrs[index] = instr = _in_one_row(instr)
+        cut = _cut_of(program, instr, taken * variant_of(instr).doubt(instr), bound)
         if cut.by is _By.RUNS:
             instrs[index], walks[index] = _run_of(instr, cut.units)
         elif cut.by is not _By.NOTHING:
             instrs[index] = replace(instr, cut=True, columns=cut.columns, channels=cut.channels)
             ends |= {index: cut.end} if cut.by is not _By.ROWS else {}
+        if cut.more:
+            single.add(index)
         own = list(_stages(instr, index, cut))
         largest = max(cost for _, cost in own)
         if largest > most:
             long.append(Long(instr.name, largest))
         stages += own
-    steps = list(_steps(stages, bound))
+    steps = list(_steps(stages, bound, single))
     progress = PROGRESS if bound < inf else ""
     made = Slices(tuple(tuple(stage for stage, _ in step) for step in steps), walks, ends, progress, cores)
     longest = max((sum(cost for _, cost in step) for step in steps), default=0.0)
@@ -247,28 +260,59 @@ def _rows(instr: Instr) -> int:
 
 def _cut(program: Program, instr: Instr, cycles: float, bound: float) -> _Cut:
     """Return the parts of an instruction that takes so many cycles, each of at most `bound` where that is possible."""
+    period, leading, more = variant_of(instr).leads(instr) if instr.shares == 1 else (0, 0, 0.0)
     if (units := variant_of(instr).units(instr)) and instr.shares == 1:
-        return _by(_By.UNITS, units, cycles / units, bound)
+        leads = units // period * leading if period else 0
+        more = min(more, cycles / 2 / max(1, leads))
+        each = (cycles - leads * more) / (units - leads)
+        return _leading(_by(_By.UNITS, units, each, bound), period, leading, more - each if leads else 0.0)
+    more = min(more, cycles / 2)
     if instr.rows is not None:
-        rows = _rows(instr)
-        columns = _columns(instr, cycles / rows, bound)
-        return (
-            _in_columns(instr, rows, columns, cycles, bound) if columns else _by(_By.ROWS, rows, cycles / rows, bound)
-        )
+        rows, alike = _rows(instr), cycles - more
+        columns = _columns(instr, alike / rows, bound - more)
+        if not columns:
+            return _leading(_by(_By.ROWS, rows, alike / rows, bound), rows, 1, more)
+        found = _in_columns(instr, rows, columns, alike, bound, more)
+        blocks = -(-int(instr.params.get("out_c", 1)) // found.channels) if found.channels else 1
+        return _leading(found, found.units, blocks, more / blocks)
     loop = get_kernel(instr.kernel).outer_of(instr.params)
     if loop is not None:
-        turns = instr.int_(loop.count)
+        turns = loop.turns(instr.params)
         found = _by(_By.TURNS, turns, cycles / turns, bound)
         return replace(found, count=found.count // _TURNS * _TURNS or found.count)
     runs = _runs(program, instr, cycles, bound)
     return _Cut(_By.RUNS, runs, 1, cycles / runs) if runs > 1 else _Cut(cycles=cycles)
 
 
-def _in_columns(instr: Instr, rows: int, columns: int, cycles: float, bound: float) -> _Cut:
-    """Return parts of rows of so many columns, and of some channels of them where all take too long."""
+def _leading(cut: _Cut, period: int, leading: int, more: float) -> _Cut:
+    """Return parts of one unit each, of which some take more cycles."""
+    return replace(cut, count=1, period=period, leading=leading, more=more) if more else cut
+
+
+def _in_one_row(instr: Instr) -> Instr:
+    """Return a pointwise layer whose pixels lie one after another as one of a single row: it is divided more evenly."""
+    p = instr.params
+    alike = all(p.get(name) == 1 for name in ("batch", "k_h", "k_w", "stride_h", "stride_w", "in_ch"))
+    if not alike or p["pad_top"] or p["pad_left"] or p["descending"] or instr.rows != (0, p["out_h"]):
+        return instr
+    width, height = instr.int_("out_w"), instr.int_("out_h")
+    dense = p["in_row"] == width * instr.int_("in_col") and p["out_row"] == width * instr.int_("out_c")
+    if not dense or instr.int_("in_ring") < height or instr.int_("out_ring") < height:
+        return instr
+    pixels = width * height
+    row = {f"{side}_row": instr.int_(f"{side}_row") * height for side in ("in", "out")}
+    one = dict.fromkeys(("in_h", "out_h", "in_ring", "out_ring"), 1)
+    return replace(instr, params={**p, **one, **row, "in_w": pixels, "out_w": pixels}, rows=(0, 1))
+
+
+def _in_columns(instr: Instr, rows: int, columns: int, cycles: float, bound: float, more: float = 0.0) -> _Cut:
+    """Return parts of rows of so many columns, and of some channels of them where all take too long.
+
+    Those of the first pixels take `more`.
+    """
     width, outputs = instr.int_("out_w"), int(instr.params.get("out_c", 1))
     unit = cycles / rows * columns / width
-    channels = _channels(instr, unit, bound)
+    channels = _channels(instr, unit + more, bound)
     blocks = -(-outputs // channels) if channels else 1
     found = _by(_By.COLUMNS, rows * -(-width // columns) * blocks, unit * (channels or outputs) / outputs, bound)
     return replace(found, columns=columns, channels=channels)
@@ -286,8 +330,14 @@ def _columns(instr: Instr, cycles: float, bound: float) -> int:
     if cycles <= bound or columns is None:
         return 0
     fits = [n for n in range(columns.step, width, columns.step) if width % n == 0 or width % n >= columns.least(instr)]
-    smallest = min(fits, default=width if variant_of(instr).channels(instr) else 0)
-    return next((n for n in reversed(fits) if cycles * n / width <= bound), smallest)
+    several = columns.whole(instr)
+    whole = [n for n in fits if n % several == 0] or ([] if width <= several else fits)
+    if least := variant_of(instr).channels(instr):
+        part = cycles * min(whole, default=width) / width * least / instr.int_("out_c")
+        smallest = min(whole if part <= bound else fits, default=width)
+    else:
+        whole, smallest = fits, min(fits, default=0)
+    return next((n for n in reversed(whole) if cycles * n / width <= bound), smallest)
 
 
 def _channels(instr: Instr, cycles: float, bound: float) -> int:
@@ -350,7 +400,7 @@ def _parts(instr: Instr, index: int, cut: _Cut, units: tuple[int, int]) -> Itera
     for begin in range(first, last, cut.count):
         end = min(last, begin + cut.count)
         span = (cut.units - end, cut.units - begin) if backwards else (begin, end)
-        taken = cut.cycles * (end - begin) + (_CALL_CYCLES if cut.by is not _By.NOTHING else 0)
+        taken = cut.cost(begin, end) + (_CALL_CYCLES if cut.by is not _By.NOTHING else 0)
         yield Part(index, *(_position(at, cut) for at in span)), taken
 
 
@@ -359,13 +409,29 @@ def _position(unit: int, cut: _Cut) -> int:
     return -(-unit * cut.end // cut.units)
 
 
-def _steps(stages: Sequence[tuple[Stage, float]], bound: float) -> Iterator[list[tuple[Stage, float]]]:
-    """Yield as many stages at a time as are within the bound together."""
+def _steps(
+    stages: Sequence[tuple[Stage, float]], bound: float, single: Collection[int]
+) -> Iterator[list[tuple[Stage, float]]]:  # fmt: skip
+    """Yield as many stages at a time as are within the bound together; those of `single` units are joined again."""
     step: list[tuple[Stage, float]] = []
-    for stage in stages:
-        if step and sum(cost for _, cost in step) + stage[1] > bound:
+    taken = 0.0
+    for stage, cost in stages:
+        joined = _joined(step[-1][0], stage) if step and stage[0].index in single else None
+        more = cost - _CALL_CYCLES if joined else cost
+        if step and taken + more > bound:
             yield step
-            step = []
-        step.append(stage)
+            step, taken, joined, more = [], 0.0, None, cost
+        taken += more
+        step[-1:] = [(joined, step[-1][1] + more)] if joined else [*step[-1:], (stage, cost)]
     if step:
         yield step
+
+
+def _joined(stage: Stage, other: Stage) -> Stage | None:
+    """Return two stages as one where the second one computes what comes after the first."""
+    if len(stage) != 1 or len(other) != 1 or stage[0].index != other[0].index:
+        return None
+    (one,), (two,) = stage, other
+    if one.end == two.begin:
+        return (replace(one, end=two.end),)
+    return (replace(one, begin=two.begin),) if two.end == one.begin else None

@@ -48,10 +48,20 @@ def _kinds(text: str) -> frozenset[DType]:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """A loop of `count` turns, a parameter; `steps` are those whose product an operand advances by, in elements."""
+    """A loop over `count`, a parameter; `steps` are those whose product an operand advances by, in elements.
+
+    A turn is a `grain` of it, the last one what is left as well. Where elements lie `count` apart, templates name this
+    distance `pitch`.
+    """
 
     count: str
     steps: Mapping[str, tuple[str, ...]]
+    grain: int = 1
+    pitch: str = ""
+
+    def turns(self, params: Mapping[str, ParamValue]) -> int:
+        """Return how many turns an instruction with these parameters takes."""
+        return int(params[self.count]) // self.grain
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +128,7 @@ class KernelDef(Generic[P]):
 
     def outer_of(self, params: Mapping[str, ParamValue]) -> Outer | None:
         """Return the outermost loop of an instruction that has several turns."""
-        return next((loop for loop in self.outer if int(params[loop.count]) > 1), None)
+        return next((loop for loop in self.outer if loop.turns(params) > 1), None)
 
     def run(
         self, arrays: Arrays, params: Mapping[str, ParamValue], rows: tuple[int, int] | None = None

@@ -64,6 +64,8 @@ GLOW_AT(glow_planar_rows_t, row, 48); GLOW_AT(glow_planar_rows_t, rows, 52); GLO
 GLOW_AT(glow_planar_rows_t, low, 60); GLOW_AT(glow_planar_rows_t, high, 64);
 #endif
 
+#define GLOW_PLANAR_PART 4 /* rows of planes for each row of outputs, of parts of a band */
+
 /* The steps, which kernels/dsp/planar_tile.py writes in assembly. */
 typedef void (*glow_planar_expand_fn)(const glow_planar_expand_t *e);
 typedef void (*glow_planar_rows_fn)(glow_planar_rows_t *r);
@@ -272,14 +274,16 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_columns(const glow_planar_t *p,
   }
 }
 
-/* The planes of a band; of padding what is not `clear`. */
-GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_planes(const glow_planar_t *p, const glow_planar_band_t *b, int clear) {
+/* Rows [begin, finish) of the planes of a band; with the first ones all padding, where it is not `clear`. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_planes(const glow_planar_t *p, const glow_planar_band_t *b, int clear,
+                                                        int32_t begin, int32_t finish) {
   const int32_t pitch = p->dil_w * p->words;
   const int32_t top = b->y * p->stride_h - p->pad_top;
   const int32_t bottom = top + (b->rows - 1) * p->stride_h + (p->k_h - 1) * p->dil_h + 1;
   const int32_t first = top < 0 ? (bottom < 0 ? bottom : 0) : top;
   const int32_t end = bottom > p->in_h ? (top > p->in_h ? top : p->in_h) : bottom;
-  for (int32_t c = 0; c < b->count && !clear; c++) {
+  const int32_t last = end < top + finish ? end : top + finish;
+  for (int32_t c = 0; c < b->count && !clear && begin == 0; c++) {
     uint32_t *plane = b->planes + c * b->plane_words;
     if (p->upright != 0) {
       memset(plane, 0, (size_t)(4 * b->plane_words));
@@ -287,9 +291,9 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_planes(const glow_planar_t *p, 
     memset(plane, 0, (size_t)((first - top) * pitch * 4));
     memset(plane + (end - top) * pitch, 0, (size_t)((bottom - end) * pitch * 4));
   }
-  for (int32_t row = first; row < end;) {
+  for (int32_t row = first > top + begin ? first : top + begin; row < last;) {
     const int32_t at = row % p->in_ring;
-    const int32_t some = end - row < p->in_ring - at ? end - row : p->in_ring - at;
+    const int32_t some = last - row < p->in_ring - at ? last - row : p->in_ring - at;
     glow_planar_expand_t e = {0, 0, 0, 0, 4 * b->plane_words, glow_twice16(-p->in_zp), 4 * pitch, p->in_row, 0, 4 * pitch * some};
     for (int32_t k = 0; k < p->dil_w; k++) {
       e.to = b->planes + (row - top) * pitch;
@@ -392,7 +396,10 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
   int32_t *first = p->upright != 0 ? &b.x : &b.y; /* row of the band, of the image, and how many */
   int32_t *many = p->upright != 0 ? &b.columns : &b.rows;
   const int32_t groups = (p->in_c + p->channels - 1) / p->channels;
-  const int32_t parts = ((p->upright != 0 ? p->out_h : rows) - 1) / part + 1;
+  const int32_t high = p->upright != 0 ? p->out_h : rows;
+  const int32_t some = high > part ? GLOW_PLANAR_PART * part : INT32_MAX; /* rows of planes, which are units of their own */
+  const int32_t alone = high > part ? (below - 1) / some + 1 : 0;
+  const int32_t parts = (high - 1) / part + 1 + alone;
   const int32_t all = bands * groups * parts;
   if (begin == 0) {
     memset(b.planes, 0, (size_t)(4 * p->channels * b.plane_words));
@@ -403,17 +410,21 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
     const int32_t inner = band % (by_groups ? bands : groups);
     const int32_t number = by_groups ? inner : outer;
     const int32_t channel = (by_groups ? outer : inner) * p->channels; /* its first one */
-    const int32_t top = unit % parts * part; /* the first row of it */
+    const int32_t piece = unit % parts;
+    const int32_t top = (piece - alone) * part; /* the first row of it */
     b.channel = channel < p->in_c - 4 ? channel : p->in_c - 4;
     b.count = p->in_c - b.channel < p->channels ? p->in_c - b.channel : p->channels;
     b.first = channel - b.channel;
     *first = y_begin + (p->descending != 0 ? bands - 1 - number : number) * rows;
     *many = y_end - *first < rows ? y_end - *first : rows;
-    if (top == 0 && (number == 0 || !by_groups)) {
+    if (piece == 0 && (number == 0 || !by_groups)) {
       glow_planar_weights(p, &b);
     }
-    if (top == 0) {
-      glow_planar_planes(p, &b, bands == 1);
+    if (piece == 0 || piece < alone) {
+      glow_planar_planes(p, &b, bands == 1, alone == 0 ? 0 : piece * some, alone == 0 ? below : (piece + 1) * some);
+    }
+    if (top < 0) {
+      continue;
     }
     const int32_t last = b.rows - top < part ? b.rows : top + part;
     for (int32_t row = top; row < last;) {

@@ -82,6 +82,10 @@ def net(name: str, folder: Path) -> Path:
     """Return a model file: a sample, or convolutions of which several calls compute each."""
     if not name.startswith("chain"):
         return model_path(name)
+    if name == "chain_head":
+        return conv_chain(folder / "head.onnx", (8, 8), (4, 64), kernel=1, classes=400)
+    if name == "chain_wide":
+        return conv_chain(folder / "wide.onnx", (4, 5), (48, 390, 256), kernel=1, classes=300)
     deep = name == "chain_depthwise"
     return conv_chain(folder / "chain.onnx", (28, 24), (16, 16, 16) if deep else (8, 12, 16, 16, 8), depthwise=deep)
 
@@ -95,12 +99,13 @@ def sliced(name: str, board: str, options: CompileOptions, folder: Path) -> Path
 @pytest.mark.parametrize(
     ("board", "name", "count"),
     [
-        *(("host", name, 10_000) for name in ("chain", "chain_depthwise")),
+        *(("host", name, 10_000) for name in ("chain", "chain_depthwise", "chain_head")),
         *(
             (board, name, 1_000)
             for board in ("mps2-an386", "mps2-an500", "mps3-an547", "linux-aarch64")
-            for name in ("chain", "chain_depthwise")
+            for name in ("chain", "chain_depthwise", "chain_head")
         ),
+        *((board, "chain_wide", 1_000) for board in ("mps2-an386", "mps2-an500")),
         ("mps2-an386", "mlperf_vww_mobilenetv1", 600), ("mps2-an500", "mlperf_vww_mobilenetv1", 600),
     ],
 )  # fmt: skip
@@ -108,7 +113,8 @@ def test_steps_of_inferences_in_any_order(board: str, name: str, count: int, tmp
     board_tools(board)
     target = load_board(board)
     whole = compile_model(net(name, tmp_path), target).report["cycles_estimate"]
-    folder = sliced(name, board, CompileOptions(name="net", slice=str(whole // 10)), tmp_path / "net")
+    share = 25 if name == "chain_wide" else 10
+    folder = sliced(name, board, CompileOptions(name="net", slice=str(whole // share)), tmp_path / "net")
     report = load_bundle(folder).report["slices"]
     assert report is not None
     assert report["longest_cycles_estimate"] <= report["limit_cycles"]

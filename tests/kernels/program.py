@@ -300,7 +300,8 @@ def _parts_of(instr: Instr, *, literal: bool) -> str:
         return str(WHOLE)
     if instr.rows is None:
         assert loop is not None
-        return str(instr.params[loop.count]) if literal else f"args.{loop.count}"
+        count = str(instr.params[loop.count]) if literal else f"args.{loop.count}"
+        return f"({count} / {loop.grain})" if loop.grain > 1 else count
     channels = str(instr.params.get("out_c")) if literal else "args.out_c"
     blocks = f"(({channels} + {instr.channels - 1}) / {instr.channels})" if instr.channels else "1"
     if not instr.columns:

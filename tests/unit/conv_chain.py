@@ -14,11 +14,12 @@ from onnx import TensorProto
 
 def conv_chain(
     path: Path, hw: tuple[int, int], channels: Sequence[int], *, pooled: bool = False, kernel: int = 3,
-    depthwise: bool = False,
+    depthwise: bool = False, classes: int = 0,
 ) -> Path:  # fmt: skip
     """Write convolutions from each number of channels to the next one, int8 in QDQ form; `pooled`: halved each time.
 
-    `depthwise`: as many groups as channels. Kernels are 3x3, or of another odd size.
+    `depthwise`: as many groups as channels. Kernels are 3x3, or of another odd size. `classes`: outputs of a Gemm of
+    the means over all pixels.
     """
     rng, nodes, value = np.random.default_rng(0), [], "x_q"
     consts = {"s": np.float32(0.02), "ws": np.float32(0.01), "bs": np.float32(0.0002)}
@@ -44,6 +45,21 @@ def conv_chain(
             nodes.append(oh.make_node("MaxPool", [f"c{n}"], [f"p{n}"], kernel_shape=(2, 2), strides=(2, 2)))
         value = f"y{n}_q"
         nodes.append(oh.make_node("QuantizeLinear", [f"p{n}" if pooled else f"c{n}", "s", "z"], [value]))
+    if classes:
+        consts |= {"wg_q": rng.integers(-most, most + 1, (classes, channels[-1]), dtype=np.int8)}
+        consts |= {"bg_q": rng.integers(-500, 500, classes, dtype=np.int32)}
+        nodes += [
+            oh.make_node("DequantizeLinear", [value, "s", "z"], ["last"]),
+            oh.make_node("GlobalAveragePool", ["last"], ["mean"]),
+            oh.make_node("QuantizeLinear", ["mean", "s", "z"], ["mean_q"]),
+            oh.make_node("DequantizeLinear", ["mean_q", "s", "z"], ["mean_r"]),
+            oh.make_node("Flatten", ["mean_r"], ["flat"]),
+            oh.make_node("DequantizeLinear", ["wg_q", "ws", "z8"], ["wg"]),
+            oh.make_node("DequantizeLinear", ["bg_q", "bs", "z32"], ["bg"]),
+            oh.make_node("Gemm", ["flat", "wg", "bg"], ["scores"], transB=1),
+            oh.make_node("QuantizeLinear", ["scores", "s", "z"], ["scores_q"]),
+        ]
+        value = "scores_q"
     graph = oh.make_graph(
         nodes,
         "chain",

@@ -38,10 +38,12 @@ def in_steps(path: Path, board: str, share: int) -> tuple[Compiled, Slices]:
 
 
 @pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("name", ["digits", "convolutions", "depthwise"])
+@pytest.mark.parametrize("name", ["digits", "convolutions", "depthwise", "head"])
 def test_steps_compute_every_layer_once_and_in_order(name: str, board: str, tmp_path: Path) -> None:
     path = DIGITS
-    if name != "digits":
+    if name == "head":
+        path = conv_chain(tmp_path / "net.onnx", (8, 8), (4, 64), kernel=1, classes=400)
+    elif name != "digits":
         path = conv_chain(tmp_path / "net.onnx", (28, 24), (16, 16, 16), depthwise=name == "depthwise")
     found, slices = in_steps(path, board, 12)
     plain = [instr for instr in found.program.instrs if not instr.is_marker]

@@ -36,6 +36,7 @@ _PIXELS = 4
 _MOST_WASTE = 1.1  # of pixels computed to those that a row has
 _BLOCK_CHANNELS = 8  # of which a call may compute some
 _FEW_READS, _FEW_BYTES = 4, 256  # of weights: fewer are not kept
+_COPY_CYCLES = 1.5  # of a byte of weights, from flash
 _NEAR_BYTES = 224  # of a pair of channels, which a flash cache of 256 bytes keeps for the next pixels
 _QUADS = (8, 4, 2)  # whose inputs are collected at once
 _SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
@@ -361,6 +362,11 @@ def _least_columns(instr: Instr) -> int:
     return 4 if plan_of(instr, ConvPlan).quads > 1 else 1
 
 
+def _leads(instr: Instr) -> tuple[int, int, float]:
+    """Return what it takes to copy the weights that are kept."""
+    return 0, 0, _COPY_CYCLES * plan_of(instr, ConvPlan).kept
+
+
 def _channels(instr: Instr) -> int:
     """Return blocks of channels, unless the stream tells by a table where they begin."""
     plan = instr.plan
@@ -378,6 +384,7 @@ QUAD = KernelVariant(
     columns=Columns(4, _least_columns), channels=_channels,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
     keeps=keep_quad, wanted_bytes=wanted_bytes, spared_bytes=spared_bytes, records=quad_records,
+    leads=_leads,
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,

@@ -37,6 +37,8 @@ _USUAL_BYTES = 3072  # of scratch, or a quarter of the tensors: more where a pla
 _MOST_TAPS, _MOST_STRIDE = 128, 4
 _PAIR, _SINGLE, _ROW = 18, 19, 12  # instructions: of words of two columns, of one, and of a row of four channels
 _BAND, _CALL, _ROWS, _LINE = 300, 60, 120, 16  # of a band, calls that make planes and rows, a row of outputs
+_SPREAD_CYCLES = 3.0  # of an input that becomes a halfword of a plane
+_PLAIN_ENDS = 1.35  # of the cycles of outputs that are no lines to those of all
 _COPY, _COPY_FEW = 2, 15  # of an output that is copied with three others, and with fewer
 
 
@@ -51,7 +53,7 @@ class PlanarPlan(Plan):
     """
 
     numbers: ClassVar[tuple[str, ...]] = ("rows", "channels", "words", "flat", "slack")
-    unit_rows: ClassVar[int] = 8
+    unit_rows: ClassVar[int] = 4
     window: Window
     limited: bool
     by: str
@@ -402,17 +404,45 @@ def in_order(prepare: Callable[[Arrays, Instr], Prepared]) -> Callable[[Arrays, 
 
 
 def _units(instr: Instr) -> int:
-    """Return the blocks of rows of all bands of some channels each, of one image."""
+    """Return the units of all bands of some channels each, of one image."""
     plan, shape = plan_of(instr, PlanarPlan), Conv.of(instr)
-    whole, rows = (shape.out_w, shape.out_h) if plan.upright else (shape.out_h, min(plan.rows, shape.out_h))
-    bands = -(-whole // plan.rows) * -(-shape.in_c // plan.channels)
-    return bands * -(-rows // plan.unit_rows) if shape.batch == 1 else 0
+    bands = -(-shape.out_h // plan.rows) * -(-shape.in_c // plan.channels)
+    return bands * sum(_band_units(plan, shape)) if shape.batch == 1 else 0
+
+
+def _plane_rows(plan: PlanarPlan, shape: Conv) -> tuple[int, int]:
+    """Return the rows of outputs of a band as planes have them, and those of its planes."""
+    if plan.upright:
+        return shape.out_w, (shape.out_w - 1) * shape.stride_w + (shape.k_w - 1) * shape.dil_w + 1
+    rows = min(plan.rows, shape.out_h)
+    return rows, (rows - 1) * shape.stride_h + (shape.k_h - 1) * shape.dil_h + 1
+
+
+def _band_units(plan: PlanarPlan, shape: Conv) -> tuple[int, int]:
+    """Return the units of a band: some rows of its planes each, where there are several, and some rows of outputs."""
+    rows, high = _plane_rows(plan, shape)
+    spread = header_number("glow_dsp_planar.h", "GLOW_PLANAR_PART") * plan.unit_rows
+    return -(-high // spread) if rows > plan.unit_rows else 0, -(-rows // plan.unit_rows)
+
+
+def _leads(instr: Instr) -> tuple[int, int, float]:
+    """Return the units of a band, those that make its planes, and the cycles of one of these."""
+    plan, shape = plan_of(instr, PlanarPlan), Conv.of(instr)
+    spread, outputs = _band_units(plan, shape)
+    width = min(shape.in_h, plan.rows * shape.stride_h + shape.k_h) if plan.upright else shape.in_w
+    inputs = _plane_rows(plan, shape)[1] * width * min(plan.channels, shape.in_c)
+    return spread + outputs, spread, _SPREAD_CYCLES * inputs / max(spread, 1)
+
+
+def _doubt(instr: Instr) -> float:
+    """Return more where no code is a line: costs are fitted to layers of which many are."""
+    return 1.0 if plan_of(instr, PlanarPlan).lined else _PLAIN_ENDS
 
 
 DEPTHWISE = KernelVariant(
     "dsp", also=FPU, slow_with=DUAL_ISSUE, rank=10, header="glow_dsp_planar.h", accepts=accepts,
     prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, spends=spend, placed=placed, streams=True,
-    overlap_bytes=_own_channels, stated=Stated(macs=1.2, outputs=12), units=_units,
+    overlap_bytes=_own_channels, stated=Stated(macs=1.2, outputs=12), units=_units, leads=_leads, doubt=_doubt,
 )  # fmt: skip
 
 PAIRED = replace(

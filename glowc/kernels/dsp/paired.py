@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from glowc.kernels.base import Prepared, plan_of
+from glowc.kernels.base import Columns, Prepared, plan_of
 from glowc.kernels.dsp.conv import CONV, ConvPlan, collecting, groups_of, prepare, scratch
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan
@@ -23,6 +23,7 @@ from glowc.program.kernel import Arrays
 _KEPT = 12288  # bytes of weights that stay in a cache of 16 KB, which other constants share
 _CHUNK = 8192  # bytes of weights that are read for several pairs of pixels
 _PAIRS = 4
+_FROM_FLASH = 1.6  # of the cycles of a layer whose weights no cache keeps to those predicted
 _ROW = 4 * 32  # inputs that one pass of the loop of glow_dsp_fc_paired.h takes
 _SCRATCH = 16384  # bytes of inputs of these pairs
 
@@ -71,9 +72,21 @@ def accepts_batch(instr: Instr) -> bool:
     return enough and plan.path in ("point", "rows") and _stream_bytes(shape, groups)[1] > _KEPT
 
 
+def _doubt(instr: Instr) -> float:
+    """Return more where a cache does not keep the weights, which every pair of pixels reads."""
+    shape, plan = Conv.of(instr), plan_of(instr, ConvPlan)
+    kept = plan.pairs > 1 or _stream_bytes(shape, groups_of(plan, shape))[1] <= _KEPT
+    return 1.0 if kept else _FROM_FLASH
+
+
 def batch_scratch(instr: Instr) -> int:
     """The inputs of all pairs as int16."""
     return scratch(instr) * plan_of(instr, ConvPlan).pairs
+
+
+def _batch_pixels(instr: Instr) -> int:
+    """Return the pixels that are collected before they are computed."""
+    return 2 * plan_of(instr, ConvPlan).pairs
 
 
 def accepts_fc(instr: Instr) -> bool:
@@ -91,11 +104,11 @@ def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
 
 PAIRED = replace(
     CONV, form="paired", also=FPU | DUAL_ISSUE, template="{}", rank=11, prepare=prepare_paired,
-    stated=Stated(macs=0.74, outputs=9),
+    stated=Stated(macs=0.74, outputs=9), doubt=_doubt,
 )  # fmt: skip
 BATCH = replace(
     PAIRED, form="paired_batch", rank=12, accepts=accepts_batch, prepare=prepare_batch, scratch_bytes=batch_scratch,
-    stated=Stated(macs=0.73, outputs=9),
+    columns=Columns(2, whole=_batch_pixels), stated=Stated(macs=0.73, outputs=9),
 )  # fmt: skip
 PAIRED_FC = replace(
     FC, form="paired", also=FPU | LOADS_AHEAD, rank=11, header="glow_dsp_fc_paired.h", accepts=accepts_fc,

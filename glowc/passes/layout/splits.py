@@ -1,22 +1,27 @@
 """split-groups: a convolution in groups becomes one convolution per group.
 
 split-heads: one projection to query, key and value, taken apart after a Transpose, becomes three projections.
+
+split_outputs, by --slice: a fully connected layer of one row becomes several, each of some outputs.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from glowc.graph.graph import GraphEditor, Node
+from glowc.graph.graph import Graph, GraphEditor, Node
 from glowc.graph.types import TensorType
 from glowc.passes.axes import perm_of
 from glowc.passes.base import PassCtx, RewritePass
 
 _MOST_GROUPS = 32
 _LEAST_WINDOW = 8
+_BLOCK = 16  # outputs that every kernel takes together, or a multiple of what it takes
 
 
 class SplitGroups(RewritePass):
@@ -158,10 +163,37 @@ def _project(
     editor.update(user, op="Transpose", inputs=(heads,), attrs={"perm": left})
 
 
+def split_outputs(graph: Graph, parts: Mapping[str, int]) -> Graph:
+    """Return the graph whose fully connected layers of one row are so many, by name: each computes some outputs.
+
+    The parts write beside each other, so nothing is copied. Layers that have no more outputs stay as they are.
+    """
+    editor = GraphEditor(graph)
+    for node in [node for node in graph.nodes if node.name in parts and is_row(graph, node)]:
+        out = node.outputs[0]
+        outputs = graph.types[out].shape[-1]
+        step = max(1, outputs // parts[node.name] // _BLOCK) * _BLOCK
+        spans = [slice(first, min(first + step, outputs)) for first in range(0, outputs, step)]
+        made = tuple(_part(node, node.inputs[0], span, editor, node.origin or (node.name,)) for span in spans)
+        editor.remove(node)
+        axis = len(graph.types[out].shape) - 1
+        editor.add_node("Concat", made, (out,), {"axis": axis}, origin=node.origin or (node.name,))
+    return editor.finish()
+
+
+def is_row(graph: Graph, node: Node) -> bool:
+    """Say whether a node is a fully connected layer of one row, with constants that its parts can share out."""
+    return (
+        node.op == "FullyConnected"
+        and math.prod(graph.types[node.outputs[0]].shape[:-1]) == 1
+        and all(name in graph.consts for name in node.inputs[1:] if name)
+    )
+
+
 def _part(node: Node, data: str, rows: slice, editor: GraphEditor, origin: tuple[str, ...]) -> str:
     """Add a copy of a layer that computes columns `rows` only, from `data`; return its result."""
     axis = 0 if node.op == "FullyConnected" else -1
-    inputs = [_cut(name, axis, rows, editor) if name in editor.consts else data for name in node.inputs]
+    inputs = [_cut(name, axis, rows, editor) if name in editor.consts else data if name else "" for name in node.inputs]
     type_ = editor.types[node.outputs[0]]
     out = editor.add_value(
         f"{node.outputs[0]}.{rows.start}", replace(type_, shape=(*type_.shape[:-1], rows.stop - rows.start))
