@@ -112,7 +112,7 @@ def sliced(planned: Planned, cycles: Sequence[float], bound: float, most: float,
     instrs, walks, ends = list(program.instrs), dict[int, tuple[Advance, ...]](), dict[int, int]()
     stages, long, single = list[tuple[Stage, float]](), list[Long](), set[int]()
     for index, (instr, taken) in enumerate(zip(program.instrs, cycles, strict=True)):
-        if taken > bound and instr.shares == 1 and variant_of(instr).columns is not None:
+        if taken > bound and instr.shares == 1 and variant_of(instr).columns and variant_of(instr).row_block > 1:
             instrs[index] = instr = _in_one_row(instr)
         cut = _cut_of(program, instr, taken * variant_of(instr).doubt(instr), bound)
         if cut.by is _By.RUNS:
@@ -290,7 +290,10 @@ def _leading(cut: _Cut, period: int, leading: int, more: float) -> _Cut:
 
 
 def _in_one_row(instr: Instr) -> Instr:
-    """Return a pointwise layer whose pixels lie one after another as one of a single row: it is divided more evenly."""
+    """Return a pointwise layer whose pixels lie one after another as one of a single row: it is divided more evenly.
+
+    Its kernel takes pixels of two rows together anyway.
+    """
     p = instr.params
     alike = all(p.get(name) == 1 for name in ("batch", "k_h", "k_w", "stride_h", "stride_w", "in_ch"))
     if not alike or p["pad_top"] or p["pad_left"] or p["descending"] or instr.rows != (0, p["out_h"]):
