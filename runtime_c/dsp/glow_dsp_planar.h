@@ -397,8 +397,8 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
   int32_t *many = p->upright != 0 ? &b.columns : &b.rows;
   const int32_t groups = (p->in_c + p->channels - 1) / p->channels;
   const int32_t high = p->upright != 0 ? p->out_h : rows;
-  const int32_t some = high > part ? GLOW_PLANAR_PART * part : INT32_MAX; /* rows of planes, which are units of their own */
-  const int32_t alone = high > part ? (below - 1) / some + 1 : 0;
+  const int32_t spread = high > part ? GLOW_PLANAR_PART * part : INT32_MAX; /* rows of planes that are a unit */
+  const int32_t alone = high > part ? (below - 1) / spread + 1 : 0;
   const int32_t parts = (high - 1) / part + 1 + alone;
   const int32_t all = bands * groups * parts;
   if (begin == 0) {
@@ -421,7 +421,7 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
       glow_planar_weights(p, &b);
     }
     if (piece == 0 || piece < alone) {
-      glow_planar_planes(p, &b, bands == 1, alone == 0 ? 0 : piece * some, alone == 0 ? below : (piece + 1) * some);
+      glow_planar_planes(p, &b, bands == 1, alone == 0 ? 0 : piece * spread, alone == 0 ? below : (piece + 1) * spread);
     }
     if (top < 0) {
       continue;
