@@ -153,7 +153,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-slices bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-slices bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -180,8 +180,15 @@ bench-host: setup  #- time on this machine, compared with onnxruntime
 	  mlperf_vww_mobilenetv1_fp32 torch_tinybert_fp32,../shared/models/$(m)/model.onnx) mobilenet_v2 resnet50 bert_mini \
 	  squeezenet efficientnet_lite0 mobilenet_v2_fp32 resnet50_fp32 bert_mini_fp32
 
+bench-blocks: setup  #- layers with codes of 4 bits by blocks: instructions on A64, time on this machine
+	$(PY) scripts/bench_blocks.py
+	$(PY) scripts/bench_host.py blocks blocks_4 blocks_32
+
 bench-llama: setup  #- tokens a second of the example's language model on RP2350 and Alif E7
 	$(PY) scripts/bench_llama.py
+
+bench-opponents: setup  #- known networks: time on this machine with 1 and 2 threads, instructions on Cortex-A (docs/OPPONENTS.md)
+	$(PY) scripts/bench_opponents.py
 
 bench-wide: setup  #- instructions with SVE2 of 128, 256 and 512 bits, compared with dot products
 	$(PY) scripts/bench_wide.py resnet50

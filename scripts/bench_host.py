@@ -11,8 +11,9 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import onnxruntime
@@ -25,14 +26,17 @@ from glowc.compiler.options import CompileOptions
 _ROUNDS = 20
 _MOST = "define GLOW_WIDE_MOST 3"
 
+Shapes = Mapping[str, tuple[int, ...]]
+"""Of inputs that the file of a model leaves open, by name."""
 
-def _session(model: Path, threads: int) -> tuple[Callable[[], object], dict[str, np.ndarray]]:
+
+def _session(model: Path, threads: int, shapes: Shapes) -> tuple[Callable[[], object], dict[str, np.ndarray]]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     rng, inputs = np.random.default_rng(0), {}
     for port in session.get_inputs():
-        shape = [n if isinstance(n, int) else 1 for n in port.shape]
+        shape = shapes.get(port.name) or [n if isinstance(n, int) else 1 for n in port.shape]
         kind = port.type.removeprefix("tensor(").removesuffix(")")
         real = kind == "float"
         inputs[port.name] = (
@@ -49,16 +53,19 @@ def _seconds(call: Callable[[], object], calls: int, threads: int) -> float:
     return (clock() - begin) / calls / 1e9
 
 
-def measure(model: Path, threads: int, most: int, work: Path) -> tuple[float, float]:
+def measure(
+    model: Path, threads: int, most: int, work: Path, shapes: Shapes = MappingProxyType({})
+) -> tuple[float, float]:
     """Return the seconds of an inference by glowc and by onnxruntime."""
-    other, inputs = _session(model, threads)
-    bundle = glowc.compile(model, work, cpu=native_cpu(), options=CompileOptions(cores=threads))
+    other, inputs = _session(model, threads, shapes)
+    options = CompileOptions(cores=threads, input_shapes=dict(shapes))
+    bundle = glowc.compile(model, work, cpu=native_cpu(), options=options)
     for header in work.rglob("glow_wide.h"):
         text = header.read_text(encoding="utf-8").replace(_MOST, f"{_MOST[:-1]}{most}")
         header.write_text(text, encoding="utf-8", newline="\n")
     loaded = glowc.load(bundle)
     pairs = zip(inputs.values(), loaded.inputs, strict=True)
-    arrays = [np.ascontiguousarray(a.reshape(port.shape)).astype(port.dtype.numpy) for a, port in pairs]
+    arrays = [np.ascontiguousarray(a).reshape(port.shape).astype(port.dtype.numpy) for a, port in pairs]
     calls = [lambda: loaded(*arrays), other]
     often = max(1, int(0.002 / max(_seconds(other, 3, threads), 1e-7)))
     rounds = [[_seconds(call, often, threads) for call in calls] for _ in range(_ROUNDS)]

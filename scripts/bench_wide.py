@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +21,9 @@ from glowc.machine.execute import execute, load_bundle, random_inputs
 _BOARD = "linux-aarch64"
 
 
-def instructions_of(model: Path, board: Board, work: Path) -> int:
-    """Return the instructions of one inference."""
-    write_bundle(compile_model(model, board, CompileOptions(name="net")), work)
+def instructions_of(model: Path, board: Board, work: Path, shapes: Mapping[str, tuple[int, ...]] | None = None) -> int:
+    """Return the instructions of one inference; `shapes` are those of inputs that the file leaves open."""
+    write_bundle(compile_model(model, board, CompileOptions(name="net", input_shapes=dict(shapes or {}))), work)
     info = load_bundle(work)
     marks = execute(info, board, random_inputs(info, 1), marks=True).marks
     return marks[3] - marks[2]

@@ -241,6 +241,23 @@ def wide(path: Path) -> None:
     net.save(path)
 
 
+def blocks(path: Path, rows: int = 1, bits: int = 4, width: int = 2048, block: int = 32) -> None:
+    """Three layers with codes of `bits` by blocks (MatMulNBits), as language models have them."""
+    rng, count = np.random.default_rng(0), width // block
+    graph = helper.make_graph([], "blocks", [], [])
+    for port, name in ((graph.input, "v0"), (graph.output, "v3")):
+        port.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [rows, width]))
+    for i in range(3):
+        codes = rng.integers(0, 256, (width, count, block * bits // 8)).astype(np.uint8)
+        scales = rng.uniform(0.001, 0.004, width * count).astype(np.float32)
+        graph.initializer.extend([numpy_helper.from_array(codes, f"w{i}"), numpy_helper.from_array(scales, f"s{i}")])
+        sizes = {"K": width, "N": width, "bits": bits, "block_size": block}
+        node = ("MatMulNBits", [f"v{i}", f"w{i}", f"s{i}"], [f"v{i + 1}"], f"layer{i}")
+        graph.node.append(helper.make_node(*node, domain="com.microsoft", **sizes))
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+
+
 def deep(path: Path, count: int = 4000) -> None:
     """A chain of small convolutions."""
     net = Net("deep", 1, 8, 8, 8)
@@ -250,6 +267,7 @@ def deep(path: Path, count: int = 4000) -> None:
 
 
 _BOTH = (mobilenet_v2, resnet50, bert_mini, efficientnet_lite0, squeezenet)
-NETS: dict[str, Callable[[Path], None]] = {f.__name__: f for f in (*_BOTH, wide, deep)}
+NETS: dict[str, Callable[[Path], None]] = {f.__name__: f for f in (*_BOTH, wide, blocks, deep)}
+NETS |= {f"blocks_{rows}": partial(blocks, rows=rows) for rows in (4, 32)}
 NETS |= {f"{f.__name__}_fp32": partial(f, real=True) for f in _BOTH}
 """Functions that write a network to a file, by its name."""

@@ -142,6 +142,8 @@ def _chip_lines(report: BenchReport) -> list[str]:
     chip, cycles = report["chip"], report["cycles"]
     causes = ", ".join(f"{k} {100 * n / cycles:.1f} %" for k, n in report["cycles_by_cause"].items() if n)
     misses = f"{_count(report['fetch_misses'])} of fetches, {_count(report['data_misses'])} of reads"
+    if "memory_misses" in report:
+        misses += f" ({_count(report['memory_misses'])} of both caches)"
     times = report["weights_read_bytes"] / report["weights_bytes"] if report["weights_bytes"] else 0
     read, arena = _count(report["weights_read_bytes"]), _count(report["arena_read_bytes"])
     head = f"{chip['name']}, {chip['core']} at {chip['clock_mhz']} MHz (modelled)"

@@ -44,6 +44,19 @@ class Flash:
     unified: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Slow memory that all constants and tensors lie in, as on Cortex-A: `cache` is the second one in front of it.
+
+    A read waits `miss_cycles` for a line; one that follows others was asked for ahead, of which one comes in
+    `sequential_cycles`, while the core computes.
+    """
+
+    cache: Cache
+    miss_cycles: int
+    sequential_cycles: int
+
+
 # A byte of constants takes as much energy as this many cycles: one number for all chips, which scripts/energy.py fits
 # to 16 published measurements. Anomaly detection, which reads each weight once, takes up to 11 % more than its cycles
 # alone would say.
@@ -72,7 +85,7 @@ class Chip:
 
     `cpu` names the CPU whose code it runs and `machine` the QEMU board that runs that code; `core` is the pipeline that
     counts the cycles. `assumed` says what no manual or measurement stands behind. `energy` is None where no
-    measurement of the chip's energy is published.
+    measurement of the chip's energy is published, `memory` where RAM has no wait states.
     """
 
     name: str
@@ -85,6 +98,7 @@ class Chip:
     flash: Flash
     assumed: str = ""
     energy: Energy | None = None
+    memory: Memory | None = None
 
     def milliseconds(self, cycles: float) -> float:
         """Return how long cycles take."""
@@ -113,6 +127,7 @@ def load_chip(name_or_file: str) -> Chip:
         flash=_flash(fields),
         assumed=fields.string("assumed") if fields.has("assumed") else "",
         energy=_energy(fields),
+        memory=_memory(fields),
     )
     finish(fields, path)
     return chip
@@ -154,6 +169,19 @@ def _energy(fields: Fields) -> Energy | None:
     table.reject_unknown()
     fields.problems += table.problems
     return energy
+
+
+def _memory(fields: Fields) -> Memory | None:
+    if not fields.has("memory"):
+        return None
+    table = fields.table("memory")
+    waits = [table.integer(key, minimum=0) for key in ("miss_cycles", "sequential_cycles")]
+    cache = _cache(table, "cache")
+    if cache is None:
+        table.problem("cache", "missing or wrong")
+    table.reject_unknown()
+    fields.problems += table.problems
+    return None if cache is None else Memory(cache, *waits)
 
 
 def _cache(fields: Fields, key: str) -> Cache | None:

@@ -57,7 +57,9 @@ class StateReport(TypedDict):
 
 
 class CyclesReport(TypedDict, total=False):
-    """What a call, or an inference, takes on a chip (docs/CYCLES.md); `uj`, microjoules, where its energy is known."""
+    """What a call, or an inference, takes on a chip (docs/CYCLES.md); `uj`, microjoules, where its energy
+    is known, `memory_misses` where RAM is slow.
+    """
 
     cycles: int
     ms: float
@@ -65,6 +67,7 @@ class CyclesReport(TypedDict, total=False):
     cycles_by_cause: dict[str, int]
     fetch_misses: int
     data_misses: int
+    memory_misses: int
     weights_read_bytes: int
     arena_read_bytes: int
     arena_written_bytes: int

@@ -118,3 +118,4 @@ def test_bench_counts_cycles_on_every_chip(name: str, glowc: Glowc) -> None:
     assert all(count > 0 for count in layers)
     assert sum(layers) == pytest.approx(report["cycles"], rel=0.1)
     assert report["weights_read_bytes"] >= report["weights_bytes"] * 0.9
+    assert chip.memory is None or report["memory_misses"] >= report["weights_bytes"] // chip.memory.cache.line_bytes

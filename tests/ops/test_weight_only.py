@@ -58,9 +58,9 @@ def layer(rng: np.random.Generator, k: int, step: int, rows: int = 2, w_zp: int 
     return make_case("fc_f32w8", arrays, params, out={"out": ((rows, 5), DType.F32)}, **TOLERANCE)  # type: ignore[arg-type]
 
 
-def blocked(rng: np.random.Generator, bits: int, k: int, block: int, step: int) -> Case:
+def blocked(rng: np.random.Generator, bits: int, k: int, block: int, step: int, n: int = 4) -> Case:
     """Return one fc_f32_blocks; the last block may be shorter."""
-    n, blocks = 4, -(-k // block)
+    blocks = -(-k // block)
     arrays = {
         "in": rng.standard_normal((2, k)).astype(np.float32),
         "weights": pack_codes(rng.integers(0, 1 << bits, (n, k)), block, bits),
@@ -88,6 +88,7 @@ def kernel_cases() -> Iterator[Case]:
         yield layer(rng, k, step, w_zp=3 * step)
     for bits, (k, block), step in itertools.product((2, 4, 8), ((32, 16), (40, 16), (7, 16), (64, 32)), (0, 1)):
         yield blocked(rng, bits, k, block, step)
+        yield blocked(rng, bits, 2 * block, block, step, n=k % 32 + 3)
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

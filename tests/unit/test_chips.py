@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pytest_subprocess import FakeProcess
 
 from glowc.board import board_names, chip_names, cpu_names, default_chip, load_board, load_chip, machine_of
-from glowc.board.chips import Cache
+from glowc.board.chips import Cache, Memory
 from glowc.errors import BoardError, ToolError
 from glowc.machine.cycles.mca import MODELS, block_cycles
-from glowc.machine.cycles.pipeline import known_cores, read_pipeline
-from glowc.machine.cycles.trace import AreaCounts, Block, joined, read_trace
+from glowc.machine.cycles.measure import count_segment
+from glowc.machine.cycles.pipeline import Pipeline, known_cores, read_pipeline
+from glowc.machine.cycles.rules import Cycles
+from glowc.machine.cycles.trace import AreaCounts, Block, Segment, joined, read_trace
 from tests.unit.cli_calls import DIGITS, Glowc, refused
 
 
@@ -46,6 +49,7 @@ def test_every_problem_of_a_chip_is_named(tmp_path: Path) -> None:
     mine.write_text(
         'summary = "x"\nurl = "y"\ncpu = "cortex-m5"\nmachine = 3\nclock_mhz = 0\nclok = 1\n[flash]\nunified = 1\n'
         "fetch_miss_cycles = 1\nfetch_sequential_cycles = -1\ndata_cache = { line_bytes = 8, ways = 1 }\n"
+        "[memory]\nsequential_cycles = 1\n"
     )
     with pytest.raises(BoardError) as caught:
         load_chip(str(mine))
@@ -53,7 +57,7 @@ def test_every_problem_of_a_chip_is_named(tmp_path: Path) -> None:
     for text in (
         'cpu: "cortex-m5" is not one of', "machine", "clock_mhz", "clok: unknown field",
         "flash.unified: must be true or false", "flash.fetch_sequential_cycles", "flash.data_miss_cycles: missing",
-        "flash.data_cache.sets",
+        "flash.data_cache.sets", "memory.miss_cycles: missing", "memory.cache: missing",
     ):  # fmt: skip
         assert text in found
 
@@ -85,6 +89,19 @@ def test_trace_is_read_by_segments() -> None:
     assert first.areas == (AreaCounts(reads=5, read_bytes=20, writes=1, written_bytes=4, misses=2),)
     assert first.unaligned == 1
     assert second.blocks == ()
+
+
+def test_lines_of_slow_memory_that_come_ahead_wait_for_what_the_core_does_not_hide() -> None:
+    chip = replace(load_chip("rpi-zero2"), memory=Memory(Cache(64, 16, 512), miss_cycles=150, sequential_cycles=32))
+    area = AreaCounts(reads=999, misses=100, ahead=20, far=5, far_ahead=60)
+
+    def data(cycles: float) -> float:
+        pipeline = Pipeline({(0, 4): Cycles(issue=cycles)}, {(0, 4): 1}, taken=0, unaligned=0)
+        segment = Segment((Block(0, 4, 1, 0, 0, 0),), (area, AreaCounts()), 0)
+        return count_segment(segment, pipeline, chip).data
+
+    near = 15 * chip.flash.data_miss_cycles + 5 * 150
+    assert [data(1000), data(5000)] == [near + 60 * 32 - 1000, near]
 
 
 def test_block_that_runs_on_into_the_next_is_one_with_it() -> None:

@@ -4,13 +4,17 @@
  * read and written where.
  *
  * Arguments: mark=ADDRESS, out=FILE; icache=LINE:WAYS:SETS and dcache=LINE:WAYS:SETS in bytes, ways and sets, replaced
- * least recently used first; unified=1 where one cache has both instructions and data (icache); area=BEGIN:BYTES:KIND,
+ * least recently used first; memory=LINE:WAYS:SETS of a second cache, which lines come to that the data cache does not have,
+ * from slow memory if it has not got them either; unified=1 where one cache has both instructions and data (icache); area=BEGIN:BYTES:KIND,
  * several, the first that holds an address counts: kind f is flash behind the caches, c is RAM behind the data cache,
  * t is memory without wait states.
  *
  * Output, a segment for each call of glow_mark:
  *   B begin bytes runs taken misses sequential    of each block that ran; a miss is sequential after its neighbour
- *   A area reads read_bytes writes written_bytes misses
+ *   A area reads read_bytes writes written_bytes misses ahead far far_ahead
+ *                                                 of the lines read that missed the data cache those that the second cache
+ *                                                 had, and that did not have, ahead: the line before was the last of one
+ *                                                 of the streams that were read
  *   U unaligned accesses
  *   M                                             the end of the segment
  * For one vCPU, as all boards here have. */
@@ -21,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AREAS = 16 };
+enum { MOST_AREAS = 16, STREAMS = 8 };
 
 struct block {
   struct block *next;
@@ -29,7 +33,7 @@ struct block {
 };
 
 struct area {
-  uint64_t begin, end, reads, read_bytes, writes, written_bytes, misses;
+  uint64_t begin, end, reads, read_bytes, writes, written_bytes, misses, ahead, far, far_ahead;
   char kind;
 };
 
@@ -41,7 +45,9 @@ struct cache {
 static struct block *blocks, *running;
 static struct area areas[MOST_AREAS];
 static int area_count;
-static struct cache icache, dcache;
+static struct cache icache, dcache, memory;
+static uint64_t streams[STREAMS]; /* the last line of each */
+static unsigned int oldest;
 static bool unified;
 static uint64_t unaligned, mark_address;
 static FILE *out;
@@ -62,6 +68,27 @@ static enum outcome look_up(struct cache *cache, uint64_t line) {
     cache->last = line;
   }
   return outcome;
+}
+
+/* Say whether a line follows the last one of a stream; else it begins one. */
+static bool follows(uint64_t line) {
+  for (int i = 0; i < STREAMS; i++) {
+    if (line == streams[i] + 1) {
+      streams[i] = line;
+      return true;
+    }
+  }
+  streams[oldest++ % STREAMS] = line;
+  return false;
+}
+
+/* Count a line that the data cache did not have. */
+static void miss(struct area *area, uint64_t line, bool store) {
+  area->misses += !store;
+  if (memory.ways != 0) {
+    bool ahead = follows(line), far = look_up(&memory, line) != HIT;
+    *(far ? ahead ? &area->far_ahead : &area->far : &area->ahead) += !store && (far || ahead);
+  }
 }
 
 static struct area *area_of(uint64_t address) {
@@ -115,8 +142,9 @@ static void on_access(unsigned int vcpu_index, qemu_plugin_meminfo_t info, uint6
   }
   uint64_t last = (vaddr + bytes - 1) / cache->line_bytes;
   for (uint64_t line = vaddr / cache->line_bytes; line <= last; line++) {
-    bool missed = look_up(cache, line) != HIT;
-    area->misses += missed && !store;
+    if (look_up(cache, line) != HIT) {
+      miss(area, line, store);
+    }
   }
 }
 
@@ -132,9 +160,10 @@ static void on_mark(unsigned int vcpu_index, void *userdata) {
   }
   for (int i = 0; i < area_count; i++) {
     struct area *a = &areas[i];
-    (void)fprintf(out, "A %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, a->reads, a->read_bytes,
-                  a->writes, a->written_bytes, a->misses);
-    a->reads = a->read_bytes = a->writes = a->written_bytes = a->misses = 0;
+    (void)fprintf(out, "A %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                  " %" PRIu64 " %" PRIu64 "\n", i, a->reads, a->read_bytes, a->writes, a->written_bytes, a->misses, a->ahead,
+                  a->far, a->far_ahead);
+    a->reads = a->read_bytes = a->writes = a->written_bytes = a->misses = a->ahead = a->far = a->far_ahead = 0;
   }
   (void)fprintf(out, "U %" PRIu64 "\nM\n", unaligned);
   unaligned = 0;
@@ -198,6 +227,8 @@ static bool take(const char *name, char *value) {
     return make_cache(&icache, value);
   } else if (strcmp(name, "dcache") == 0) {
     return make_cache(&dcache, value);
+  } else if (strcmp(name, "memory") == 0) {
+    return make_cache(&memory, value);
   } else if (strcmp(name, "unified") == 0) {
     unified = *value == '1';
   } else {

@@ -34,9 +34,10 @@ class Count:
     insns: int
     pipeline: Cycles
     fetch: float  # cycles that wait for instructions
-    data: float  # cycles that wait for constants
+    data: float  # cycles that wait for constants, and for tensors where they lie in slow memory
     fetch_misses: int
     data_misses: int
+    memory_misses: int
     weights_read_bytes: int
     arena_read_bytes: int
     arena_written_bytes: int
@@ -55,7 +56,7 @@ class Count:
         """Return this count without what `other` counts; its misses stay, for what was fetched once is there."""
         return Count(
             self.insns - other.insns, self.pipeline + other.pipeline.times(-1), self.fetch, self.data,
-            self.fetch_misses, self.data_misses, self.weights_read_bytes, self.arena_read_bytes,
+            self.fetch_misses, self.data_misses, self.memory_misses, self.weights_read_bytes, self.arena_read_bytes,
             self.arena_written_bytes,
         )  # fmt: skip
 
@@ -88,6 +89,8 @@ def measure_cycles(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray
     """
     whole = _counts(info, chip, inputs, profile=False)[_INFERENCE]
     calls = _measure_calls(info, chip, inputs)
+    if chip.memory is not None:  # what comes ahead comes while its own layer computes
+        whole = replace(whole, data=sum(count.data for count in calls))
     return Measured(whole, _layers(info, calls), _longest(info, calls), _of_cores(info, whole, calls))
 
 
@@ -138,7 +141,7 @@ def _of_cores(info: BundleInfo, whole: Count, calls: Sequence[Count]) -> float |
 
 
 def _sum(counts: Sequence[Count]) -> Count:
-    total = Count(0, Cycles(), 0, 0, 0, 0, 0, 0, 0)
+    total = Count(0, Cycles(), *[0] * (len(fields(Count)) - 2))
     for count in counts:
         values = {f.name: getattr(total, f.name) + getattr(count, f.name) for f in fields(Count)}
         total = Count(**values)
@@ -155,7 +158,12 @@ def _counts(
         work = keep or Path(folder)
         elf = build_bundle(info, board, work, profile=profile, in_order=True, extra_flags=extra_flags).path
         write_samples(work / "in.bin", info, inputs, 1)
-        text = trace_elf(elf, board, cwd=work, caches=(*cache_arguments(chip), *_areas(info, board, elf)))
+        text = trace_elf(
+            elf,
+            board,
+            cwd=work,
+            caches=(*cache_arguments(chip), *_areas(info, board, elf, slow=chip.memory is not None)),
+        )
         segments = [replace(segment, blocks=joined(segment.blocks)) for segment in read_trace(text)]
         pipeline = read_pipeline(elf, board, chip.core, (block for s in segments[_BEFORE:] for block in s.blocks))
     ram = [region for region in board.memory.values() if region.kind == "ram"]
@@ -173,6 +181,8 @@ def cache_arguments(chip: Chip) -> Iterator[str]:
     for name, cache in (("icache", flash.instruction_cache), ("dcache", flash.data_cache)):
         if cache is not None:
             yield f"{name}={_cache(cache)}"
+    if chip.memory is not None:
+        yield f"memory={_cache(chip.memory.cache)}"
     if flash.unified:
         yield "unified=1"
 
@@ -181,17 +191,18 @@ def _cache(cache: Cache) -> str:
     return f"{cache.line_bytes}:{cache.ways}:{cache.sets}"
 
 
-def _areas(info: BundleInfo, board: Board, elf: Path) -> Iterator[str]:
-    """Yield the areas of a trace: the model's constants, its arena, then the board's memories."""
+def _areas(info: BundleInfo, board: Board, elf: Path, *, slow: bool) -> Iterator[str]:
+    """Yield the areas of a trace: the model's constants, its arena, then the board's memories; RAM may be `slow`."""
+    ram = "c" if slow else "t"
     prefixes, found = [c_ident(name).lower() for name in data_names(info)], symbols(elf)
-    for ends, whole, kind in ((("_w_", "_blob"), "_weights", "f"), (("_arena",), "_arena", "t")):
+    for ends, whole, kind in ((("_w_", "_blob"), "_weights", "f"), (("_arena",), "_arena", ram)):
         starts = tuple(prefix + end for prefix in prefixes for end in ends)
         names = [n for n in found if n.lower().startswith(starts) or n.lower() in {p + whole for p in prefixes}]
         spans = [(found[n].address, found[n].address + found[n].size) for n in names]
         begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
         yield f"area={begin:#x}:{end - begin:#x}:{kind}"
     for region in board.memory.values():
-        yield f"area={region.origin:#x}:{region.size_bytes:#x}:{'f' if region.kind == 'flash' else 't'}"
+        yield f"area={region.origin:#x}:{region.size_bytes:#x}:{'f' if region.kind == 'flash' else ram}"
 
 
 def count_segment(segment: Segment, pipeline: Pipeline, chip: Chip, waits: Waits = _always) -> Count:
@@ -206,15 +217,21 @@ def count_segment(segment: Segment, pipeline: Pipeline, chip: Chip, waits: Waits
         insns += pipeline.insns[place] * block.runs
     slow = [block for block in segment.blocks if waits(block.begin)]
     misses, sequential = (sum(getattr(b, what) for b in slow) for what in ("misses", "sequential"))
-    data_misses = sum(area.misses for area in segment.areas)
+    data_misses, ahead, far, far_ahead = (
+        sum(getattr(area, what) for area in segment.areas) for what in ("misses", "ahead", "far", "far_ahead")
+    )
+    data = float((data_misses - ahead - far - far_ahead) * flash.data_miss_cycles)
+    if chip.memory is not None:
+        data += far * chip.memory.miss_cycles + max(0, far_ahead * chip.memory.sequential_cycles - cycles.total)
     weights, arena = segment.areas[_WEIGHTS], segment.areas[_ARENA]
     return Count(
         insns,
         cycles,
         fetch=misses * flash.fetch_miss_cycles + sequential * flash.fetch_sequential_cycles,
-        data=data_misses * flash.data_miss_cycles,
+        data=data,
         fetch_misses=misses + sequential,
         data_misses=data_misses,
+        memory_misses=far + far_ahead,
         weights_read_bytes=weights.read_bytes,
         arena_read_bytes=arena.read_bytes,
         arena_written_bytes=arena.written_bytes,
@@ -287,5 +304,7 @@ def _add(entry: CyclesReport, count: Count, chip: Chip, constant_bytes: int) -> 
         entry["uj"] = round(chip.energy.microjoules(count.cycles, constant_bytes), 3)
     entry["cycles_by_cause"] = count.stalls()
     entry["fetch_misses"], entry["data_misses"] = count.fetch_misses, count.data_misses
+    if chip.memory is not None:
+        entry["memory_misses"] = count.memory_misses
     entry["weights_read_bytes"] = count.weights_read_bytes
     entry["arena_read_bytes"], entry["arena_written_bytes"] = count.arena_read_bytes, count.arena_written_bytes

@@ -26,13 +26,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class AreaCounts:
-    """Accesses to an area of memory; `misses` are reads whose line was in no cache."""
+    """Accesses to an area of memory; `misses` are reads whose line the data cache did not have.
+
+    Of these the second cache had `ahead`, and did not have `far` and `far_ahead`: ahead are lines that follow others.
+    """
 
     reads: int = 0
     read_bytes: int = 0
     writes: int = 0
     written_bytes: int = 0
     misses: int = 0
+    ahead: int = 0
+    far: int = 0
+    far_ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
