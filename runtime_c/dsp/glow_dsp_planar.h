@@ -274,7 +274,8 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_columns(const glow_planar_t *p,
   }
 }
 
-/* Rows [begin, finish) of the planes of a band; with the first ones all padding, where it is not `clear`. */
+/* Rows [begin, finish) of the planes of a band, INT32_MAX: to the last; with the first ones all padding, where it is not
+ * `clear`. */
 GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_planes(const glow_planar_t *p, const glow_planar_band_t *b, int clear,
                                                         int32_t begin, int32_t finish) {
   const int32_t pitch = p->dil_w * p->words;
@@ -282,7 +283,7 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_planes(const glow_planar_t *p, 
   const int32_t bottom = top + (b->rows - 1) * p->stride_h + (p->k_h - 1) * p->dil_h + 1;
   const int32_t first = top < 0 ? (bottom < 0 ? bottom : 0) : top;
   const int32_t end = bottom > p->in_h ? (top > p->in_h ? top : p->in_h) : bottom;
-  const int32_t last = end < top + finish ? end : top + finish;
+  const int32_t last = finish == INT32_MAX || end < top + finish ? end : top + finish;
   for (int32_t c = 0; c < b->count && !clear && begin == 0; c++) {
     uint32_t *plane = b->planes + c * b->plane_words;
     if (p->upright != 0) {
@@ -291,7 +292,7 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_planes(const glow_planar_t *p, 
     memset(plane, 0, (size_t)((first - top) * pitch * 4));
     memset(plane + (end - top) * pitch, 0, (size_t)((bottom - end) * pitch * 4));
   }
-  for (int32_t row = first > top + begin ? first : top + begin; row < last;) {
+  for (int32_t row = begin == 0 || first > top + begin ? first : top + begin; row < last;) {
     const int32_t at = row % p->in_ring;
     const int32_t some = last - row < p->in_ring - at ? last - row : p->in_ring - at;
     glow_planar_expand_t e = {0, 0, 0, 0, 4 * b->plane_words, glow_twice16(-p->in_zp), 4 * pitch, p->in_row, 0, 4 * pitch * some};
@@ -421,7 +422,8 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
       glow_planar_weights(p, &b);
     }
     if (piece == 0 || piece < alone) {
-      glow_planar_planes(p, &b, bands == 1, alone == 0 ? 0 : piece * spread, alone == 0 ? below : (piece + 1) * spread);
+      const int32_t from = alone > 0 ? piece * spread : 0;
+      glow_planar_planes(p, &b, bands == 1, from, alone > 0 ? from + spread : INT32_MAX);
     }
     if (top < 0) {
       continue;
