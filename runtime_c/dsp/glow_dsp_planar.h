@@ -421,11 +421,12 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_planar_image(const glow_planar_t *p, v
     if (piece == 0 && (number == 0 || !by_groups)) {
       glow_planar_weights(p, &b);
     }
-    if (piece == 0 || piece < alone) {
+    const int makes = alone > 0 && piece < alone;
+    if (piece == 0 || makes) {
       const int32_t from = alone > 0 ? piece * spread : 0;
       glow_planar_planes(p, &b, bands == 1, from, alone > 0 ? from + spread : INT32_MAX);
     }
-    if (top < 0) {
+    if (makes) {
       continue;
     }
     const int32_t last = b.rows - top < part ? b.rows : top + part;
