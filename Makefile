@@ -65,9 +65,10 @@ test-report: setup-quick  #- the page of `glowc report` in a browser, and when i
 
 .PHONY: test-torch load-bench
 TORCH ?= torch==2.13.0
-test-torch: setup  #- PyTorch modules through glowc, with PyTorch installed: TORCH=a pip requirement (5 minutes)
-	$(PY) -m pip install -q $(TORCH) onnxscript
-	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/unit/test_torch_module.py
+test-torch: setup  #- PyTorch and Keras through glowc, with both installed: TORCH=a pip requirement (5 minutes)
+	$(PY) -m pip install -q $(TORCH) onnxscript torchao keras
+	KERAS_BACKEND=torch GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/unit/test_torch_module.py tests/unit/test_torch_program.py \
+	  tests/unit/test_keras_models.py
 
 load-bench: setup  #- what a call of glowc.load's costs besides the inference
 	$(PY) scripts/bench_load.py

@@ -25,9 +25,7 @@ DoOpt = Annotated[list[str], typer.Option("--do", metavar="STEPS", help="validat
 
 
 def matrix(
-    models: Annotated[
-        Path, typer.Option("--models", metavar="DIR", help="folder with .onnx and .tflite files, at any depth")
-    ],
+    models: Annotated[Path, typer.Option("--models", metavar="DIR", help="folder with model files, at any depth")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="results, SQLite; what is done there is not redone")
     ],

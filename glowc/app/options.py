@@ -21,13 +21,15 @@ from glowc.errors import InputError
 ModelsArg = Annotated[
     list[Path],
     typer.Argument(
-        metavar="MODEL", help="a model file, ONNX or TensorFlow Lite; several with --chain", show_default=False
+        metavar="MODEL", help="a model: .onnx, .tflite, .pt2 or .keras; several with --chain", show_default=False
     ),
 ]
 ModelArg = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="a model file, ONNX or TensorFlow Lite", show_default=False)
+    Path, typer.Argument(metavar="MODEL", help="a model: .onnx, .tflite, .pt2 or .keras", show_default=False)
 ]
-FloatArg = Annotated[Path, typer.Argument(metavar="MODEL", help="a float model, ONNX", show_default=False)]
+FloatArg = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="a float model: .onnx, .pt2 or .keras", show_default=False)
+]
 SourceArg = Annotated[
     Path,
     typer.Argument(metavar="MODEL", help="a model file, or a folder written by `glowc compile`", show_default=False),

@@ -282,7 +282,7 @@ def target_of(wanted: Target, net: Net, images: ImageFormat) -> Goal:
 def int8_source(
     model: Path, data: list[Path] | None, images: ImageFormat | None, *, quiet: bool, sizes: CompileOptions
 ) -> Iterator[Path]:  # fmt: skip
-    """Yield the model; with data, an int8 file made of it, with the same name in a temporary folder."""
+    """Yield the model; with data, an int8 file made of it, called like it, in a temporary folder."""
     if not data:
         yield model
         return
@@ -293,7 +293,7 @@ def int8_source(
 
     done, _ = quantized(model, data, None, QuantizeOptions(), images or ImageFormat(), quiet=quiet, sizes=sizes)
     with tempfile.TemporaryDirectory(prefix="glowc-") as folder:
-        path = Path(folder) / model.name
+        path = Path(folder) / f"{model.stem}.onnx"
         path.write_bytes(done.model.SerializeToString(deterministic=True))
         if not quiet:
             tell(summary_text(done, Path(model.name)))

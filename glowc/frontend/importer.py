@@ -22,6 +22,7 @@ from glowc.frontend.fold import can_evaluate, evaluate, find_schema, infer_onnx
 from glowc.frontend.functions import inline, schema_function
 from glowc.frontend.given import with_shapes, with_values
 from glowc.frontend.half import HALF, OTHER_FLOATS, computes_in_half, widened_model, widened_node
+from glowc.frontend.kept import with_noted_states
 from glowc.frontend.ml_scores import ML
 from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
@@ -96,7 +97,7 @@ def import_onnx(
     graph = finish(importer.builder, loaded.name, inputs, outputs)
     if importer.written:
         check_graph(graph, problems)
-    return graph
+    return with_noted_states(graph, loaded.proto, loaded.source)
 
 
 def _filled_outputs(importer: _Importer, given: Mapping[str, TensorType], problems: Problems) -> tuple[str, ...]:

@@ -10,12 +10,15 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from glowc.errors import InputError, ModelFileError
+from glowc.frontend.archives import ENDINGS as ARCHIVES
+from glowc.frontend.archives import read_archive
 from glowc.frontend.external import load_external
 from glowc.paths import refused_by_windows
 
 Source = Path | bytes | onnx.ModelProto
 
 EXPORT_HINT = "export the network again, e.g. with torch.onnx.export, tf2onnx or onnxruntime's quantizer"
+ENDINGS = (".onnx", ".tflite", *ARCHIVES)  # of model files
 LONGEST_NAME = 40  # characters of a name that nobody chose
 _C_WORDS = frozenset({
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
@@ -25,7 +28,7 @@ _C_WORDS = frozenset({
 })  # fmt: skip
 # First bytes of files that people mistake for ONNX: (offset, bytes, what it is)
 _KNOWN_FILES = (
-    (0, b"PK\x03\x04", "a zip archive (PyTorch .pt or Keras .keras?)"),
+    (0, b"PK\x03\x04", "a zip archive (PyTorch .pt2 or Keras .keras? Then name it so)"),
     (0, b"\x89HDF", "an HDF5 file (Keras .h5?)"),
     (0, b"\x7fELF", "an ELF program"),
     (0, b"\x1f\x8b", "a gzip file"),
@@ -54,7 +57,8 @@ def load(source: Source, name: str | None = None) -> Loaded:
         label, proto, folder = "model", parse_bytes(source, "model"), None
     else:
         label, folder = str(source), source.parent
-        proto = parse_bytes(file_bytes(source), label)
+        read = read_archive if source.suffix.lower() in ARCHIVES else parse_bytes
+        proto = read(file_bytes(source), label)
     load_external(proto, folder, label)
     own = proto.graph.name or "model"
     # protobuf hands over a name that is no UTF-8 as bytes
@@ -87,7 +91,7 @@ def file_bytes(path: Path) -> bytes:
     """Return a model file's bytes; ModelError says why it cannot be read."""
     if path.is_dir():
         inside = _models_in(path)
-        hint = f"did you mean {path / inside[0]}?" if inside else "give the .onnx or .tflite file itself"
+        hint = f"did you mean {path / inside[0]}?" if inside else "give the model file itself"
         raise ModelFileError(f"{path} is a directory, not a model file", hint=hint)
     try:
         return path.read_bytes()
@@ -102,11 +106,11 @@ def _similar(path: Path) -> str:
         return f"the directory {path.parent} does not exist"
     others = _models_in(path.parent)
     where = "this folder" if path.parent == Path() else str(path.parent)
-    return f"models in {where}: {', '.join(others[:5])}" if others else f"{where} holds no .onnx and no .tflite file"
+    return f"models in {where}: {', '.join(others[:5])}" if others else f"{where} holds no model file"
 
 
 def _models_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("*") if path.suffix.lower() in (".onnx", ".tflite"))
+    return sorted(path.name for path in folder.glob("*") if path.suffix.lower() in ENDINGS)
 
 
 def parse_bytes(data: bytes, label: str) -> onnx.ModelProto:

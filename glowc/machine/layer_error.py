@@ -19,6 +19,7 @@ from onnx import NodeProto, ValueInfoProto, numpy_helper
 
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import import_graph
+from glowc.frontend.kept import noted_states
 from glowc.frontend.reader import load
 from glowc.graph.scope import scoped
 from glowc.ops.interp import run_graph
@@ -95,7 +96,10 @@ def _row(node: NodeProto, name: str, got: np.ndarray, exact: np.ndarray, before:
 def all_values(
     model: Path, proto: onnx.ModelProto, inputs: Mapping[str, np.ndarray], options: CompileOptions
 ) -> Arrays:  # fmt: skip
-    """Return every value of a model on samples: in onnxruntime without its optimisations, else in the interpreter."""
+    """Return every value of a model on samples: in onnxruntime without its optimisations, else in the interpreter.
+
+    The samples of a model whose states are noted in its metadata are steps of one sequence.
+    """
     count = len(next(iter(inputs.values())))
     if has_onnxruntime():
         names = [n for node in proto.graph.node for n in node.output if n]
@@ -107,8 +111,13 @@ def all_values(
         run: Callable[[Arrays], Arrays] = lambda feed: dict(zip(names, prepared(feed), strict=True))  # noqa: E731
     else:
         graph = import_graph(model, options)
-        run = lambda feed: run_graph(graph, feed, keep_all=True)  # noqa: E731
-    results = [run({n: a[i] for n, a in inputs.items()}) for i in range(count)]
+        run = lambda feed: run_graph(graph, feed, keep_all=True, states=dict(feed))  # noqa: E731
+    states = import_graph(model, options).states if noted_states(proto) else ()
+    kept = {state.value: state.initial for state in states}
+    results = []
+    for i in range(count):
+        results.append(run({**kept, **{n: a[i] for n, a in inputs.items()}}))
+        kept = {state.value: results[-1][state.next] for state in states}
     return {name: np.stack([r[name] for r in results]) for name in results[0]}
 
 

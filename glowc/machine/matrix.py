@@ -22,6 +22,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, model_hash, write_bundle
 from glowc.compiler.report import BenchReport
 from glowc.errors import GlowcError, InputError, ToolError
+from glowc.frontend.reader import ENDINGS
 from glowc.graph.graph import Graph
 from glowc.machine.cycles.measure import add_cycles
 from glowc.machine.execute import add_emulated, bench, load_bundle, read_inputs
@@ -33,7 +34,7 @@ STEPS = ("validate", "bench")
 FIGURES = ("arena_bytes", "weights_bytes", "text_bytes", "rodata_bytes", "stack_bytes", "stack_bound_bytes", "macs",
            "insns", "cycles", "ms")  # fmt: skip
 _RANDOM_SAMPLES = 2
-_MODELS = (".onnx", ".tflite")
+_FOLDER = f"--models names a folder with {', '.join(ENDINGS)} files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,10 @@ def find_models(folder: Path) -> dict[str, Path]:
     """
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
-        raise InputError(f"{folder} {what}", hint="--models names a folder with .onnx and .tflite files")
-    paths = sorted(path for path in folder.rglob("*") if path.suffix in _MODELS and path.is_file())
+        raise InputError(f"{folder} {what}", hint=_FOLDER)
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file())
     if not paths:
-        raise InputError(f"no model below {folder}", hint="--models names a folder with .onnx and .tflite files")
+        raise InputError(f"no model below {folder}", hint=_FOLDER)
     names: dict[str, Path] = {}
     for path in paths:
         relative = path.relative_to(folder).with_suffix("")

@@ -15,6 +15,7 @@ from glowc.compiler.pipeline import Compiled, compile_model, import_graph, model
 from glowc.compiler.samples import load_samples, read_arrays
 from glowc.errors import ArraysError, BundleError
 from glowc.frontend import given_arrays, tflite_bytes
+from glowc.frontend.reader import load
 from glowc.graph.graph import Graph
 from glowc.graph.scope import know_only, scoped
 from glowc.machine.execute import BundleInfo, Port, execute, load_bundle
@@ -200,7 +201,8 @@ def reference_outputs(
     # onnxruntime would round the activations of weight-only products to int8; 1 asks for float32
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     try:
-        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        data = load(model).proto.SerializeToString()
+        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         fixed = given_arrays(model, how.input_shapes, how.set_inputs)
         half = {i.name for i in session.get_inputs() if i.type == "tensor(float16)"}
 

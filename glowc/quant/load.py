@@ -55,6 +55,7 @@ def load_float(
     inputs = _inputs(loaded.proto, shapes or {})
     sizes = {port.name: port.shape for port in inputs}
     graph = import_model(source, name=loaded.name, input_shapes=sizes, keep_unknown=True, float32=True)
+    graph = replace(graph, inputs=graph.sources, outputs=graph.results, states=())  # samples are of states, too
     graph = run_pipeline(graph, steps=_STEPS)
     opset = max([LEAST_OPSET, *(o.version for o in loaded.proto.opset_import if not o.domain)])
     net = _net(graph, to_onnx(graph, opset), inputs, _words(graph, loaded.proto.graph.node))

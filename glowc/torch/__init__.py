@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
@@ -21,7 +19,9 @@ from glowc.api.build import Data, quantize
 from glowc.api.build import compile as compile_bundle
 from glowc.api.session import InferenceSession
 from glowc.compiler.options import CompileOptions
-from glowc.errors import MissingToolError, ModelError
+from glowc.errors import MissingToolError, ModelError, SizesError
+from glowc.frontend.kept import Kept, note_states, noted_states
+from glowc.frontend.torch_program import program_to_onnx
 from glowc.quant.quantizer import QuantizeOptions
 
 try:
@@ -82,26 +82,41 @@ class GlowcModule(torch.nn.Module):
         results = torch.ops.glowc.invoke(list(inputs), self.handle)
         return results[0] if len(results) == 1 else tuple(results)
 
+    def reset(self) -> None:
+        """Let states begin again as they did at first."""
+        _SESSIONS[self.handle].reset()
 
-def export(module: torch.nn.Module, example: torch.Tensor | Sequence[torch.Tensor]) -> onnx.ModelProto:
-    """Return a module as an ONNX model of the example's shapes. Raises ModelError where PyTorch cannot export it."""
+
+def export(
+    module: torch.nn.Module, example: torch.Tensor | Sequence[torch.Tensor], *, states: Mapping[str, str] | None = None,
+) -> onnx.ModelProto:  # fmt: skip
+    """Return a module as an ONNX model of the example's shapes.
+
+    Inputs are called like the arguments of `forward`; the output is `output`, several are `output_0`, `output_1` ...
+    Buffers that the module changes are states of the model: they begin as they are now. `states` names further ones,
+    an argument and the output that it is at the next call; those begin as zero.
+    Raises ModelError where PyTorch cannot export the module, SizesError for states that it does not have.
+    """
     arguments = (example,) if isinstance(example, torch.Tensor) else tuple(example)
-    names = ["input"] if len(arguments) == 1 else [f"input_{i}" for i in range(len(arguments))]
-    buffer = io.BytesIO()
+    name = type(module).__name__
     try:
         with _evaluating(module), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the exporter's own ways
-            program = torch.onnx.export(
-                module,
-                arguments,
-                None if _dynamo() else buffer,
-                input_names=names,
-                dynamo=_dynamo(),
-                verbose=False,
-            )
+            program = torch.export.export(module, arguments, strict=False)
     except Exception as error:  # the exporters raise what they like
-        raise ModelError(f"PyTorch cannot export {type(module).__name__}: {error}") from error
-    return program.model_proto if program is not None else onnx.load_from_string(buffer.getvalue())
+        raise ModelError(f"PyTorch cannot export {name}: {error}") from error
+    model = program_to_onnx(program, name)
+    _add_states(model, states or {})
+    return model
+
+
+def _add_states(model: onnx.ModelProto, states: Mapping[str, str]) -> None:
+    inputs, outputs = ([value.name for value in side] for side in (model.graph.input, model.graph.output))
+    wrong = [f"{n}={out}" for n, out in states.items() if n not in inputs or out not in outputs]
+    if wrong:
+        hint = f"arguments: {', '.join(inputs)}; outputs: {', '.join(outputs)}"
+        raise SizesError("states name an argument and the output that it is at the next call", details=wrong, hint=hint)
+    note_states(model, [Kept(name, out, np.zeros(1)) for name, out in states.items()])
 
 
 @contextmanager
@@ -116,23 +131,28 @@ def _evaluating(module: torch.nn.Module) -> Iterator[None]:
             part.training = mode
 
 
-def _dynamo() -> bool:
-    """Return whether PyTorch's newer exporter has what it needs."""
-    return find_spec("onnxscript") is not None
+def _check_stateless(model: onnx.ModelProto) -> None:
+    if states := noted_states(model):
+        pairs = " ".join(f"--state {name}={out}" for name, out in states.items())
+        hint = f"glowc quantize --io-type float with samples of inputs and states, then glowc compile {pairs}"
+        raise ModelError("a module with states cannot be quantized here", hint=hint)
 
 
 def compile(
     module: torch.nn.Module, example: torch.Tensor | Sequence[torch.Tensor], *, data: Data | torch.Tensor | None = None,
     out: str | Path | None = None, board: str = "host", options: CompileOptions | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> GlowcModule:  # fmt: skip
     """Export a module, quantise it to int8 when samples are given, compile it, and return it as a module of glowc's C.
 
     `example` has the shapes that the C takes; `data` is what `glowc.quantize` takes, or a tensor of samples. With `out`
     the bundle for `board` is written there, too; the module itself runs C for this machine, with equal integer results.
+    `states` is that of `export`; a module with states takes no `data`.
     Raises ModelError, InputError, ToolError.
     """
-    model = export(module, example)
+    model = export(module, example, states=states)
     if data is not None:
+        _check_stateless(model)
         samples = data.numpy() if isinstance(data, torch.Tensor) else data
         model = quantize(model, samples, options=QuantizeOptions(float_edge=True))
     if out is not None:

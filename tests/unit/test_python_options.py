@@ -212,7 +212,9 @@ def _fake_torch(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_exporting_leaves_every_part_of_a_module_in_its_mode(fake_torch: types.ModuleType, fails: bool) -> None:
+def test_exporting_leaves_every_part_of_a_module_in_its_mode(
+    fake_torch: types.ModuleType, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
     import glowc.torch
 
     seen = []
@@ -221,9 +223,10 @@ def test_exporting_leaves_every_part_of_a_module_in_its_mode(fake_torch: types.M
         seen.append([part.training for part in module.modules()])
         if fails:
             raise RuntimeError("no such thing")
-        return types.SimpleNamespace(model_proto=conv_net())
+        return object()
 
-    fake_torch.onnx = types.SimpleNamespace(export=export)  # type: ignore[attr-defined]
+    fake_torch.export = types.SimpleNamespace(export=export)  # type: ignore[attr-defined]
+    monkeypatch.setattr(glowc.torch, "program_to_onnx", lambda program, label: conv_net())
     net = _Part(_Part(training=False), _Part(_Part()))
     if fails:
         with pytest.raises(glowc.GlowcError, match="cannot export _Part"):
