@@ -35,7 +35,7 @@ demo: setup-demo  ## compile a digit reader to C and run it on an emulated Corte
 	@$(PY) examples/digits/demo.py
 
 .PHONY: demo-wake-word
-demo-wake-word: setup  #- hear "okay nabu" on an emulated Cortex-M4 and Cortex-M55
+demo-wake-word: setup  #- hear "okay nabu" and "hey jarvis" on emulated boards
 	@$(PY) examples/wake-word/demo.py
 
 .PHONY: test
@@ -154,7 +154,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-slices bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-slices bench-sound bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -193,6 +193,9 @@ bench-opponents: setup  #- known networks: time on this machine with 1 and 2 thr
 
 bench-wide: setup  #- instructions with SVE2 of 128, 256 and 512 bits, compared with dot products
 	$(PY) scripts/bench_wide.py resnet50
+
+bench-sound: setup  #- milliseconds and arena of wake words from sound to detection, on modeled chips
+	$(PY) scripts/bench_sound.py
 
 bench-memory: setup-quick  #- arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py

@@ -10,8 +10,8 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-_API = ("CompileOptions", "CompiledModel", "GlowcError", "ImageFormat", "InferenceSession", "LoadedModel", "Precision",
-        "QuantizeOptions", "compile", "from_sklearn", "load", "quantize")  # fmt: skip
+_API = ("CompileOptions", "CompiledModel", "GlowcError", "ImageFormat", "InferenceSession", "LoadedModel", "LogMel",
+        "Precision", "QuantizeOptions", "compile", "from_sklearn", "load", "log_mel", "quantize")  # fmt: skip
 __all__ = ["__version__", *_API]
 
 

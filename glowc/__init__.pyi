@@ -6,11 +6,13 @@ from glowc.api import GlowcError as GlowcError
 from glowc.api import ImageFormat as ImageFormat
 from glowc.api import InferenceSession as InferenceSession
 from glowc.api import LoadedModel as LoadedModel
+from glowc.api import LogMel as LogMel
 from glowc.api import Precision as Precision
 from glowc.api import QuantizeOptions as QuantizeOptions
 from glowc.api import compile as compile
 from glowc.api import from_sklearn as from_sklearn
 from glowc.api import load as load
+from glowc.api import log_mel as log_mel
 from glowc.api import quantize as quantize
 
 __all__: list[str]

@@ -1,8 +1,9 @@
-"""The program of `make demo-wake-word`: sound -> features -> a streaming network -> "okay nabu", on emulated boards.
+"""The program of `make demo-wake-word`: sound -> front end -> network -> a wake word, on emulated boards.
 
-The network is microWakeWord's of the package pymicro-wakeword. `glowc compile` makes C of it and of the features (a
-model that frontend.py writes); main.c joins them to a firmware, which QEMU runs while a plugin counts its instructions.
-Exit status 1 when the wake word is not heard where it is spoken, or heard where it is not.
+Each word is a front end and networks that `glowc compile --chain --input-stream samples` joins to one bundle; main.c
+pushes sound into it. "okay nabu" is microWakeWord's, of the package pymicro-wakeword; "hey jarvis" is openWakeWord's,
+of pyopen-wakeword; "marvin" is MLPerf Tiny's streaming wake word, whose file no package has (--marvin FILE).
+Exit status 1 when a wake word is not heard where it is spoken, or heard where it is not.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import frontend
 import numpy as np
-import tflite
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 from speech import SpeechError, read_wav, spoken
 
+from glowc.api.sound import codes_for, log_mel
 from glowc.board import load_board
 from glowc.errors import GlowcError
 from glowc.machine.link import build_elf
@@ -31,9 +34,6 @@ from glowc.paths import data_dir
 
 HERE = Path(__file__).resolve().parent
 ROOT = Path.cwd()
-BOARDS = ("mps2-an386", "mps3-an547")
-STEPS, STEP_MS = 3, 30  # hops of the features for each answer of the network
-SAID = "okay nabu"
 OTHER = "alexa"
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -43,19 +43,29 @@ class DemoError(Exception):
 
 
 @dataclass(frozen=True)
-class Network:
-    """The network's file, and what its manifest says about using it."""
+class Word:
+    """A wake word: `models` writes what is not there yet to a folder and returns the files in their order.
 
-    path: Path
-    wake_word: str
-    cutoff: float
+    A run takes `hop` samples, or several times as many; element `answer` of the last output is the word's probability.
+    It is heard where the mean of the last `window` ones is above `cutoff`.
+    """
+
+    said: str
+    models: Callable[[Path], Sequence[Path]]
+    hop: int
     window: int
+    cutoff: float
+    boards: Sequence[str]
+    answer: int = 0
+    options: Sequence[str] = ()
 
-    def input_quantisation(self) -> tuple[float, int]:
-        """Return scale and zero point of what the network reads."""
-        graph = tflite.Model.GetRootAs(self.path.read_bytes(), 0).Subgraphs(0)
-        quant = graph.Tensors(graph.Inputs(0)).Quantization()
-        return float(quant.Scale(0)), int(quant.ZeroPoint(0))
+
+@dataclass(frozen=True)
+class Firmware:
+    """An image, and how many milliseconds of sound a run of its bundle takes."""
+
+    image: Path
+    run_ms: float
 
 
 @dataclass(frozen=True)
@@ -63,34 +73,72 @@ class Heard:
     """What the firmware made of some sound."""
 
     board: str
-    features: np.ndarray
-    codes: np.ndarray
+    answers: np.ndarray
     text: str
-    frame_insns: int
-    step_insns: int
 
     def means(self, window: int) -> np.ndarray:
-        """Return the mean of the last probabilities at each step; 0 before there are enough."""
-        sums = np.convolve(self.codes / 256, np.ones(window))[: len(self.codes)] / window
+        """Return the mean of the last probabilities at each run; 0 before there are enough."""
+        sums = np.convolve(self.answers, np.ones(window))[: len(self.answers)] / window
         return np.where(np.arange(len(sums)) < window - 1, 0.0, sums)
 
-    @property
-    def insns(self) -> int:
-        """Instructions of 30 ms: the features of three hops and the network."""
-        return STEPS * self.frame_insns + self.step_insns
 
-
-def network(name: str = "okay_nabu") -> Network:
-    """Return a network of the package pymicro-wakeword."""
-    found = importlib.util.find_spec("pymicro_wakeword")
+def _folder(package: str) -> Path:
+    """Return where a package has its models."""
+    found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
-        raise DemoError("the network comes with a package: pip install pymicro-wakeword")
-    folder = Path(found.submodule_search_locations[0]) / "models"
-    manifest = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-    micro = manifest["micro"]
-    return Network(
-        folder / manifest["model"], manifest["wake_word"], micro["probability_cutoff"], micro["sliding_window_size"]
-    )
+        raise DemoError(f"the network comes with a package: pip install {package.replace('_', '-')}")
+    return Path(found.submodule_search_locations[0]) / "models"
+
+
+def okay_nabu() -> Word:
+    """Return microWakeWord's word; cutoff and window are those of its manifest."""
+    folder = _folder("pymicro_wakeword")
+    manifest = json.loads((folder / "okay_nabu.json").read_text(encoding="utf-8"))
+    net, micro = folder / manifest["model"], manifest["micro"]
+
+    def models(work: Path) -> list[Path]:
+        codes = codes_for(net)
+        frontend.write(work / "features.tflite", *codes.scalar)
+        return [work / "features.tflite", net]
+
+    return Word("okay nabu", models, 160, micro["sliding_window_size"], micro["probability_cutoff"],
+                ("mps2-an386", "mps3-an547"))  # fmt: skip
+
+
+def hey_jarvis() -> Word:
+    """Return openWakeWord's word: a mel spectrogram, an embedding of 76 lines every 8, and a word of 16 embeddings."""
+    folder = _folder("pyopen_wakeword")
+
+    def models(work: Path) -> list[Path]:
+        write_levels(work / "levels.onnx")
+        nets = (folder / f"{name}.tflite" for name in ("embedding_model", "hey_jarvis"))
+        return [folder / "melspectrogram.tflite", work / "levels.onnx", *nets]
+
+    return Word("hey jarvis", models, 1280, 1, 0.5, ("linux-aarch64",), options=("--input-shape", "input=1x1760"))
+
+
+def marvin(net: Path) -> Word:
+    """Return MLPerf Tiny's streaming wake word: a front end as `glowc log-mel` writes it, and the network."""
+    if not net.is_file():
+        raise DemoError(f"{net} is not there: take str_ww_ref_model.tflite from mlcommons/tiny")
+
+    def models(work: Path) -> list[Path]:
+        log_mel(work / "log_mel.onnx", codes=codes_for(net))
+        return [work / "log_mel.onnx", net]
+
+    return Word("marvin", models, 512, 3, 0.9, ("mps2-an386", "mps2-an505"))
+
+
+def write_levels(path: Path) -> None:
+    """Write what openWakeWord computes between spectrogram and embedding: x / 10 + 2."""
+    nodes = [
+        helper.make_node("Mul", ["mels", "tenth"], ["tenths"]),
+        helper.make_node("Add", ["tenths", "two"], ["levels"]),
+    ]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 8, 32]) for name in ("mels", "levels")]
+    consts = [numpy_helper.from_array(np.float32(value), name) for name, value in (("tenth", 0.1), ("two", 2))]
+    graph = helper.make_graph(nodes, "levels", ports[:1], ports[1:], consts)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 def glowc(*arguments: object) -> str:
@@ -102,57 +150,43 @@ def glowc(*arguments: object) -> str:
     return done.stdout
 
 
-def firmware(net: Network, board: str, folder: Path) -> Path:
-    """Compile both models and the firmware for a board; returns its image."""
+def firmware(word: Word, board: str, folder: Path) -> Firmware:
+    """Compile a word's models to one bundle, and the firmware, for a board."""
     folder.mkdir(parents=True, exist_ok=True)
-    features = folder / "features.tflite"
-    frontend.write(features, *net.input_quantisation())
-    for name, model in (("features", features), ("wake_word", net.path)):
-        glowc("compile", model, "--name", name, "--board", board, "-o", folder / name)
-    names = ("features", "wake_word")
-    sources = [HERE / "main.c", *(folder / n / f"{n}{end}.c" for n in names for end in ("", "_weights"))]
+    bundle = folder / "word"
+    glowc("compile", *word.models(folder), "--chain", "--input-stream", "samples", "--hop", word.hop, *word.options,
+          "--name", "word", "--board", board, "-o", bundle)  # fmt: skip
+    report = json.loads((bundle / "report.json").read_text(encoding="utf-8"))
+    output, several = report["outputs"][-1], len(report["outputs"]) > 1
+    defines = {
+        "ANSWER": f"word_output_{output['name']}" if several else "word_output", "CLASS": f"{word.answer}u",
+        "SCALE": f"{output['scale'] or 1.0!r}f", "ZERO_POINT": f"{output['zero_point'] or 0}.0f",
+        "WINDOW": f"{word.window}u", "CUTOFF": f"{word.cutoff!r}f",
+    }  # fmt: skip
     image = folder / "firmware.elf"
     build_elf(
-        sources, load_board(board), image,
-        include_dirs=[folder / "features", folder / "wake_word", data_dir("runtime_c") / "io"],
-        defines=[f"WINDOW={net.window}u", f"CUTOFF_PERCENT={round(100 * net.cutoff)}u"],
+        [HERE / "main.c", *bundle.glob("*.c"), *bundle.glob("*.S")], load_board(board), image,
+        include_dirs=[bundle, data_dir("runtime_c") / "io"], defines=[f"{k}={v}" for k, v in defines.items()],
         extra_flags=["-std=c11", "-Wall", "-Wextra"],
     )  # fmt: skip
-    return image
+    return Firmware(image, report["inputs"][0]["shape"][-1] / frontend.SAMPLE_HZ * 1000)
 
 
 def listen(image: Path, board: str, samples: np.ndarray) -> Heard:
     """Let the firmware hear samples."""
     samples.astype("<i2").tofile(image.parent / "audio.pcm")
-    result = run_elf(image, load_board(board), cwd=image.parent, marks=True)
-    features = np.fromfile(image.parent / "features.bin", "<i2").reshape(-1, frontend.CHANNELS)
-    codes = np.fromfile(image.parent / "probabilities.bin", np.uint8)
-    frames, steps = _spans(result.marks, len(features))
-    return Heard(board, features, codes, result.stdout, frames, steps)
+    result = run_elf(image, load_board(board), cwd=image.parent)
+    return Heard(board, np.fromfile(image.parent / "answers.bin", "<f4"), result.stdout)
 
 
-def _spans(marks: Sequence[int], frames: int) -> tuple[int, int]:
-    """Return the most instructions that features and network took, less those of a mark itself."""
-    spans = np.diff(np.array(marks)).tolist()
-    own, spans = spans[0], spans[2::2]
-    kinds: list[list[int]] = [[], []]
-    position = 0
-    for frame in range(1, frames + 1):
-        kinds[0].append(spans[position] - own)
-        position += 1
-        if frame % STEPS == 0:
-            kinds[1].append(spans[position] - own)
-            position += 1
-    return max(kinds[0]), max(kinds[1])
-
-
-def cycles(folder: Path, board: str) -> int | None:
-    """Return the modelled cycles of 30 ms on the chip that the board stands for; None where there is no model."""
-    reports = [
-        json.loads(glowc("bench", folder / name, "--board", board, "--json")) for name in ("features", "wake_word")
-    ]
-    found = [report.get("cycles") for report in reports]
-    return None if None in found else STEPS * found[0] + found[1]
+def costs(bundle: Path, run_ms: float) -> str:
+    """Return what a run takes on a board."""
+    report = json.loads(glowc("bench", bundle, "--json"))
+    text = f"{report['insns']:,} instructions for {run_ms:g} ms of sound, {report['arena_bytes']:,} bytes of arena"
+    cycles = report.get("cycles")
+    if cycles is None:
+        return f"{text}: {report['insns'] / run_ms / 1000:.1f} million a second"
+    return f"{text}; {cycles:,} modeled cycles: keeps up from {cycles / run_ms / 1000:.1f} MHz on"
 
 
 def terminal_plot(means: np.ndarray, cutoff: float, width: int = 76) -> str:
@@ -167,7 +201,7 @@ def terminal_plot(means: np.ndarray, cutoff: float, width: int = 76) -> str:
     return "\n".join(f"  |{line}" for line in lines)
 
 
-def svg_plot(means: np.ndarray, cutoff: float, title: str) -> str:
+def svg_plot(means: np.ndarray, cutoff: float, run_ms: float, title: str) -> str:
     """Return the probability over time as a picture."""
     width, height, left, bottom = 720, 200, 40, 30
     span = max(len(means) - 1, 1)
@@ -177,8 +211,8 @@ def svg_plot(means: np.ndarray, cutoff: float, title: str) -> str:
     )
     line = 10 + (height - bottom - 10) * (1 - cutoff)
     seconds = "".join(
-        f'<text x="{left + (width - left - 10) * 1000 * s / STEP_MS / span:.1f}" y="{height - 10}">{s} s</text>'
-        for s in range(int(span * STEP_MS / 1000) + 1)
+        f'<text x="{left + (width - left - 10) * 1000 * s / run_ms / span:.1f}" y="{height - 10}">{s} s</text>'
+        for s in range(int(span * run_ms / 1000) + 1)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -190,63 +224,66 @@ def svg_plot(means: np.ndarray, cutoff: float, title: str) -> str:
     )
 
 
-def show(heard: Heard, net: Network, title: str, folder: Path) -> bool:
+def show(heard: Heard, word: Word, run_ms: float, title: str, folder: Path) -> bool:
     """Print and draw what was heard; says whether it was the wake word."""
-    means = heard.means(net.window)
+    means = heard.means(word.window)
     picture = folder / f"{title.replace(' ', '_')}.svg"
-    picture.write_text(svg_plot(means, net.cutoff, f"{title} on {heard.board}"), encoding="utf-8", newline="\n")
-    found = bool((means > net.cutoff).any())
+    drawing = svg_plot(means, word.cutoff, run_ms, f"{title} on {heard.board}")
+    picture.write_text(drawing, encoding="utf-8", newline="\n")
     print(
-        f'\n{heard.board} hears "{title}" ({len(means) * STEP_MS / 1000:.1f} s): highest probability {means.max():.2f}'
+        f'\n{heard.board} hears "{title}" ({len(means) * run_ms / 1000:.1f} s): highest probability {means.max():.2f}'
     )
-    print(terminal_plot(means, net.cutoff))
+    print(terminal_plot(means, word.cutoff))
     print(f"  {heard.text.strip() or 'no wake word'}; {picture}")
-    return found
+    return bool((means > word.cutoff).any())
 
 
-def costs(heard: Heard, folder: Path) -> str:
-    """Return what 30 ms of sound take on a board."""
-    text = (
-        f"{heard.board}: {heard.insns:,} instructions for {STEP_MS} ms of sound "
-        f"({STEPS} x {heard.frame_insns:,} features, {heard.step_insns:,} network)"
-    )
-    taken = cycles(folder, heard.board)
-    if taken is None:
-        return f"{text}: {heard.insns / STEP_MS / 1000:.1f} million a second"
-    return f"{text}; {taken:,} modelled cycles: keeps up from {taken / STEP_MS / 1000:.1f} MHz on"
-
-
-def demo(boards: Sequence[str], sounds: Sequence[tuple[str, np.ndarray, bool | None]], folder: Path) -> bool:
+def demo(
+    word: Word, boards: Sequence[str], sounds: Sequence[tuple[str, np.ndarray, bool | None]], folder: Path
+) -> bool:
     """Run every sound on every board; says whether what was expected was heard."""
-    net, right = network(), True
-    print(f'network "{net.wake_word}" ({net.path.name}): mean of {net.window} probabilities above {net.cutoff}')
+    print(f'\n"{word.said}": mean of {word.window} probabilities above {word.cutoff}')
+    right = True
     for board in boards:
-        image = firmware(net, board, folder / board)
-        heard = [listen(image, board, samples) for _, samples, _ in sounds]
-        for (title, _, wanted), answer in zip(sounds, heard, strict=True):
-            found = show(answer, net, title, folder / board)
+        work = folder / word.said.replace(" ", "_") / board
+        made = firmware(word, board, work)
+        for title, samples, wanted in sounds:
+            found = show(listen(made.image, board, samples), word, made.run_ms, title, work)
             right = right and wanted in (None, found)
-        print(f"\n{costs(heard[0], folder / board)}")
+        print(f"\n{board}: {costs(work / 'word', made.run_ms)}")
     return right
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line and run the demo."""
-    parser = argparse.ArgumentParser(description="Hear a wake word on emulated boards.")
-    parser.add_argument("wav", type=Path, nargs="*", help="WAV files of 16 bits instead of synthesised speech")
-    parser.add_argument("--board", action="append", help=f"default: {' and '.join(BOARDS)}")
+    parser = argparse.ArgumentParser(description="Hear wake words on emulated boards.")
+    parser.add_argument("wav", type=Path, nargs="*", help="WAV files of 16 bits instead of synthesized speech")
+    parser.add_argument("--word", choices=("okay_nabu", "hey_jarvis", "marvin"), action="append", help="default: all")
+    parser.add_argument("--marvin", type=Path, help="MLPerf Tiny's str_ww_ref_model.tflite")
+    parser.add_argument("--board", action="append", help="default: those of each word")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "build" / "wake-word", help="working folder")
     options = parser.parse_args(arguments)
+    wrong = []
     try:
-        sounds: list[tuple[str, np.ndarray, Any]] = [(path.stem, read_wav(path), None) for path in options.wav]
-        sounds = sounds or [(text, spoken(text), text == SAID) for text in (SAID, OTHER)]
-        right = demo(options.board or BOARDS, sounds, options.output.resolve())
+        for word in chosen(options.word, options.marvin):
+            sounds: list[tuple[str, np.ndarray, Any]] = [(path.stem, read_wav(path), None) for path in options.wav]
+            sounds = sounds or [(text, spoken(text), text == word.said) for text in (word.said, OTHER)]
+            if not demo(word, options.board or word.boards, sounds, options.output.resolve()):
+                wrong.append(word.said)
     except (DemoError, SpeechError, GlowcError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
-    if not right:
-        print(f'demo: FAILED: "{SAID}" was not heard, or something else was', file=sys.stderr)
-    return 0 if right else 1
+    for said in wrong:
+        print(f'demo: FAILED: "{said}" was not heard, or something else was', file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def chosen(names: Sequence[str] | None, net: Path | None) -> list[Word]:
+    """Return the words that were asked for; "marvin" needs its file."""
+    every = {"okay_nabu": okay_nabu, "hey_jarvis": hey_jarvis, **({"marvin": lambda: marvin(net)} if net else {})}
+    if names and (missing := set(names) - every.keys()):
+        raise DemoError(f"--word {' '.join(missing)} needs its network: --marvin str_ww_ref_model.tflite")
+    return [make() for name, make in every.items() if not names or name in names]
 
 
 if __name__ == "__main__":

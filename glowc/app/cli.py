@@ -43,6 +43,7 @@ from glowc.app.quantize import register as register_quantize
 from glowc.app.quantize_options import Images
 from glowc.app.quantize_summary import int8_saving
 from glowc.app.report import register as register_report
+from glowc.app.sound import register as register_sound
 from glowc.app.terminal import (
     Verbosity,
     accept_any_text,
@@ -223,6 +224,7 @@ register_kit(app)
 register_debug(app)
 register_report(app)
 register_export(app)
+register_sound(app)
 register_firmware(app)
 register_matrix(app)
 register_docs(app)

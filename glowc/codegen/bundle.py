@@ -291,7 +291,7 @@ def _check_names(spec: BundleSpec, prefix: str, used: Iterable[str]) -> None:
         raise InputError(f"{entry!r} is no C identifier", hint=hint)
     own = (
         "abort", "abort_in", "arena", "arenas", "begin", "begin_in", "check", "infer", "layer_name", "part", "parts",
-        "reset", "reset_in", "run", "run_in", "step", "step_in", "use_weights",
+        "push", "push_in", "reset", "reset_in", "run", "run_in", "step", "step_in", "use_weights",
         "use_weights_file", "use_weights_if", "weights",
     )  # fmt: skip
     taken = {*used, *(f"{prefix}_{word}" for word in own), "memcmp", "memcpy", "memmove", "memset"}

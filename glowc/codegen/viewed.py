@@ -14,6 +14,9 @@ from glowc.codegen.segments import FeedView, PieceView, PrintedLayer, SlicesView
 from glowc.codegen.view import ConstView, Guard, StateView, TensorView
 from glowc.paths import full_version
 
+COLLECTED = "samples.collected"
+"""The state that says how many samples wait for a run: int32; a run leaves 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrintedTensor:
@@ -191,6 +194,11 @@ class PrintedModel(PrintedBundle):
     def feed_index(self) -> int:
         """The number of layers of that segment."""
         return next((len(p.layers) for p in self.pieces if p.feed is not None), 0)
+
+    @property
+    def collected(self) -> StateView | None:
+        """The state with the number of samples that wait, where the caller pushes samples."""
+        return next((s for s in self.states if s.name == COLLECTED), None)
 
     @property
     def zero_copy(self) -> bool:

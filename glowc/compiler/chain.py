@@ -48,20 +48,20 @@ def _joined(first: Graph, second: Graph, where: str, wrong: list[str]) -> Graph:
     if problems:
         wrong += problems
         return first
-    renamed = _renamed(second, _names(first, second, pairs))
+    after = renamed(second, _names(first, second, pairs))
     own = {name: _names(first, second, pairs)[name] for name in second.inputs}
-    types, nodes = {**first.types, **renamed.types}, [*first.nodes]
+    types, nodes = {**first.types, **after.types}, [*first.nodes]
     for target, source in pairs.items():
         types[source] = _both(first.types[source], second.types[target])
         if own[target] != source:
             shape = second.types[target].shape
             label = f"joined {own[target]}"
             nodes.append(Node(label, "Reshape", (source,), (own[target],), {"shape": shape}, (target,)))
-    outputs = (*(name for name in first.outputs if name not in pairs.values()), *renamed.outputs)
+    outputs = (*(name for name in first.outputs if name not in pairs.values()), *after.outputs)
     inputs = (*first.inputs, *(own[name] for name in second.inputs if name not in pairs))
     return Graph(
-        first.name, inputs, outputs, (*nodes, *renamed.nodes), types, {**first.consts, **renamed.consts},
-        (*first.states, *renamed.states),
+        first.name, inputs, outputs, (*nodes, *after.nodes), types, {**first.consts, **after.consts},
+        (*first.states, *after.states),
     )  # fmt: skip
 
 
@@ -108,7 +108,8 @@ def _fresh(name: str, taken: set[str]) -> str:
     return found
 
 
-def _renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
+def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
+    """Return a graph whose values and nodes have other names."""
     nodes = tuple(
         replace(
             node, name=names[node.name], inputs=tuple(names.get(n, n) for n in node.inputs),

@@ -15,7 +15,7 @@ Opt = Annotated[str, OneOf(OPTS)]
 IoType = Annotated[str, OneOf(("model", "int8", "float"))]
 IoLayout = Annotated[str, OneOf(("exported", "nhwc"))]
 Plan = Annotated[str, OneOf(("auto", "plain", "overlap", "stream"))]
-InputStream = Annotated[str, OneOf(("whole", "rows", "time"))]
+InputStream = Annotated[str, OneOf(("whole", "rows", "time", "samples"))]
 IoBuffers = Annotated[str, OneOf(("arena", "caller"))]
 Weights = Annotated[str, OneOf(("auto", *WEIGHTS, "array"))]
 _ENTRY = Flag("C name of the inference function", shared=False, in_code=True)
@@ -29,7 +29,11 @@ _PLAN = Flag("overlap: outputs over used-up inputs; stream: least RAM, row by ro
 _REGION = Flag("a memory region for the arena, the fastest first; repeatable", "--region", "NAME=BYTES")
 _PLUGIN = Flag("a Python file with your operators (docs/PLUGINS.md); repeatable", "--plugin", "FILE")
 _DUMP_ONNX = Flag("the graph after the passes, for Netron", metavar="FILE", shared=False)
-_STREAM = Flag("rows: by NAME_push_rows(); time: the next steps at each call", shared=False, in_code=True)
+_STREAM = Flag(
+    "rows: by NAME_push_rows(); time: the next steps at each call; samples: sound, by NAME_push()",
+    shared=False,
+    in_code=True,
+)
 _BUFFERS = Flag("caller: inputs and outputs stay in your own buffers", shared=False, in_code=True)
 _ALIGN = Flag("inputs and outputs begin at multiples: cache lines, DMA (Cortex-M7: 32)", metavar="BYTES", in_code=True)
 _TIME_AXIS = Flag("axis of the input (default: what fits)", shared=False, in_code=True)
@@ -81,7 +85,7 @@ class CompileOptions(Checked):
     input_stream: Annotated[InputStream, _STREAM] = "whole"
     io_buffers: Annotated[IoBuffers, _BUFFERS] = "arena"
     align: Annotated[Annotated[int, PowerOfTwo(4096)] | None, _ALIGN] = None
-    hop: Annotated[Count | None, Flag("new time steps of each call", shared=False, in_code=True)] = None
+    hop: Annotated[Count | None, Flag("new time steps, or samples, of each call", shared=False, in_code=True)] = None
     time_axis: Annotated[int | None, _TIME_AXIS] = None
     code_section: Annotated[str | None, _SECTION] = None
     weights: Annotated[Weights, _WEIGHTS] = "auto"

@@ -34,6 +34,7 @@ from glowc.compiler.narrow import narrow_report, plan_narrow
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.plugins import load_plugins
 from glowc.compiler.positions import check_positions
+from glowc.compiler.push import check_pushed, pushed
 from glowc.compiler.report import Report, estimate_report, float_tolerance, plan_report, report_of
 from glowc.compiler.report_tensors import data_report
 from glowc.compiler.samples import load_samples
@@ -128,6 +129,7 @@ def compile_model(
     """
     options = options or CompileOptions()
     check_sliced(options)
+    check_pushed(options)
     check_mapped(options, board)
     board = _aligned(board, options)
     progress("reading the model")
@@ -303,10 +305,12 @@ def import_graph(source: Path, options: CompileOptions) -> Graph:
     """
     load_plugins(options.plugins)
     graph = _import_first(source, options)
-    if options.chain:
-        paths = (source, *options.chain)
-        others = [_import_next(path, options) for path in options.chain]
-        graph = chained([graph, *others], [path.name for path in paths], options.name or others[-1].name)
+    graphs = [graph, *(_import_next(path, options) for path in options.chain)]
+    labels, name = [path.name for path in (source, *options.chain)], options.name or graphs[-1].name
+    if options.input_stream == "samples":
+        graph = pushed(graphs, labels, options.hop, name)
+    elif options.chain:
+        graph = chained(graphs, labels, name)
     return with_states(graph, options.states)
 
 
@@ -378,8 +382,8 @@ def spec_of(source: Path, graph: Graph, board: Board, options: CompileOptions, e
 def _golden(options: CompileOptions, imported: Graph, edge: Edge) -> Golden | None:
     if options.golden is None:
         return None
-    if options.stateful or options.input_stream == "time":
-        flag = "--stateful" if options.stateful else "--input-stream time"
+    if options.stateful or options.input_stream in ("time", "samples"):
+        flag = "--stateful" if options.stateful else f"--input-stream {options.input_stream}"
         raise InputError(f"--golden computes each sample by itself; with {flag} samples depend on those before")
     samples = load_samples(options.golden, imported)
     count = len(next(iter(samples.values())))

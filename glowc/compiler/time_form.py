@@ -79,7 +79,8 @@ def form_in_time(graph: Graph, edge: Edge, input_stream: str, hop: int | None, a
     `time_stream` raises.
     """
     if input_stream != "time":
-        given = [flag for flag, value in (("--hop", hop), ("--time-axis", axis)) if value is not None]
+        own_hop = None if input_stream == "samples" else hop
+        given = [flag for flag, value in (("--hop", own_hop), ("--time-axis", axis)) if value is not None]
         if given:
             raise InputError(f"{' and '.join(given)} without --input-stream time", hint="add --input-stream time")
         return TimeForm(graph, edge)

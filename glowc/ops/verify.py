@@ -87,7 +87,7 @@ def _check_state(graph: Graph, state: State) -> list[str]:
         problems.append(
             f"state {state.value} is {value}, but begins as {state.initial.dtype}{list(state.initial.shape)}"
         )
-    if state.next in graph.sources or state.next in graph.consts:
+    if state.next in graph.sources:
         problems.append(f"state {state.value} becomes {state.next}, which no node computes")
     return problems
 

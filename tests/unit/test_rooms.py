@@ -30,7 +30,7 @@ RANK = {room: row for row, rooms in enumerate(ORDER) for room in rooms}
 ROOT_MODULES = {"__init__.py", "__main__.py", "errors.py", "paths.py"}
 CORE_OF_KERNELS = {"base", "features", "isas", "records", "registry", "choice", "shapes", "tile_features", "verify"}
 HEAVY = {"numpy", "onnx", "jinja2", "google", "rich.console", "onnxruntime"}
-OPTIONS = {"glowc.compiler.options", "glowc.codegen.export"}  # what is declared once
+OPTIONS = {"glowc.compiler.options", "glowc.compiler.log_mel", "glowc.codegen.export"}  # what is declared once
 LIGHT = {
     "glowc", "glowc.errors", "glowc.paths", "glowc.board", "glowc.compiler", "glowc.codegen", *OPTIONS,
     *(f"glowc.{room}.{path.stem}" for room in ("app", "board") for path in (PACKAGE / room).glob("*.py")),

@@ -1,0 +1,37 @@
+"""The command `log-mel`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glowc.app.options import grouped
+from glowc.app.terminal import tell
+from glowc.compiler.log_mel import LogMel
+
+
+@grouped
+def features(
+    how: LogMel,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="the ONNX file")],
+    codes_of: Annotated[
+        Path | None, typer.Option("--codes-of", metavar="NET", help="int8 features for the input of this network")
+    ] = None,
+) -> None:
+    """Write a front end for sound."""
+    from glowc.api.sound import codes_for, log_mel
+
+    log_mel(output, how, codes=codes_for(codes_of) if codes_of is not None else None)
+    tell(f"{output}: {how.bins} features of {how.window} samples of {how.sample_rate} Hz")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(
+        "log-mel",
+        help="Write a front end for sound, as ONNX: 16-bit samples to logarithms of mel bands.\n\n"
+        "Example: glowc log-mel -o log_mel.onnx --codes-of kws.tflite, then\n"
+        "glowc compile log_mel.onnx kws.tflite --chain --input-stream samples --hop 512 -o build/kws",
+    )(features)
