@@ -141,7 +141,7 @@ def show_chips(results: Sequence[Mapping[str, Any]], console: Console) -> None:
             f"{times:.1f} x",
         )  # fmt: skip
     console.print(table)
-    console.print("ms are modelled from what ran under QEMU (docs/CYCLES.md); published ones are measured on the chip.")
+    console.print("ms are modeled from what ran under QEMU (docs/CYCLES.md); published ones are measured on the chip.")
 
 
 def show_portable(results: Sequence[Mapping[str, Any]], console: Console) -> None:

@@ -285,7 +285,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", help="folders of ../shared/models (default: all *_fp32)")
     parser.add_argument("--no-compile", action="store_true", help="errors only")
-    parser.add_argument("--other", choices=("nncf",), help="a further quantiser")
+    parser.add_argument("--other", choices=("nncf",), help="a further quantizer")
     parser.add_argument("--other-python", default=sys.executable, help="the interpreter that has it")
     parser.add_argument("--split-channels", type=float, default=0.0, help="as glowc quantize --split-channels")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="other halves: the samples in a random order")

@@ -371,5 +371,5 @@ def chain_first(models: list[Path], chain: bool, quantize_data: list[Path] | Non
     if len(models) == 1 and chain:
         raise InputError("--chain needs at least two models", hint="glowc compile pre.tflite net.tflite --chain")
     if chain and quantize_data:
-        raise InputError("--quantize-data is for one model", hint="quantise each with glowc quantize, then chain them")
+        raise InputError("--quantize-data is for one model", hint="quantize each with glowc quantize, then chain them")
     return models[0]

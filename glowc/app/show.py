@@ -93,7 +93,7 @@ def bench_tables(report: BenchReport) -> None:
         ("arena (RAM)", "arena_bytes"), ("stack high-water mark", "stack_bytes"),
         ("stack, worst case", "stack_bound_bytes"), ("code", "text_bytes"),
         ("constants of the model", "weights_bytes"), ("all read-only data", "rodata_bytes"),
-        ("initialised data", "data_bytes"),
+        ("initialized data", "data_bytes"),
     ):  # fmt: skip
         totals.add_row(label, _count(report.get(key)))
         for region in report.get("regions", []) if key == "arena_bytes" else []:
@@ -146,7 +146,7 @@ def _chip_lines(report: BenchReport) -> list[str]:
         misses += f" ({_count(report['memory_misses'])} of both caches)"
     times = report["weights_read_bytes"] / report["weights_bytes"] if report["weights_bytes"] else 0
     read, arena = _count(report["weights_read_bytes"]), _count(report["arena_read_bytes"])
-    head = f"{chip['name']}, {chip['core']} at {chip['clock_mhz']} MHz (modelled)"
+    head = f"{chip['name']}, {chip['core']} at {chip['clock_mhz']} MHz (modeled)"
     trust = f"within {chip['error_percent']} %: {chip['checked']}" if chip["error_percent"] else chip["checked"]
     return [
         f"{head}: {cycles:,} cycles, {report['ms']:,.3f} ms",

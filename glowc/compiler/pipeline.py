@@ -134,7 +134,7 @@ def compile_model(
     board = _aligned(board, options)
     progress("reading the model")
     imported = import_graph(source, options)  # file -> graph
-    progress("optimising the graph")
+    progress("optimizing the graph")
     form = _optimised(imported, options, board)  # graph -> graph
     check_positions(imported, form.graph, options, partial(_read, source, board))
     check_least(form.graph, board, options)

@@ -147,16 +147,16 @@ def read_consts(graph: onnx.GraphProto, problems: Problems) -> dict[str, np.ndar
     result: dict[str, np.ndarray] = {}
     for tensor in graph.initializer:
         if tensor.name in result:
-            problems.add(f'two initialisers are named "{tensor.name}"')
+            problems.add(f'two initializers are named "{tensor.name}"')
         try:
             result[tensor.name] = to_array(tensor)
         except (ValueError, TypeError, NodeError) as error:
-            problems.add(f'initialiser "{tensor.name}" of shape {list(tensor.dims)}: {error}', "export the model again")
+            problems.add(f'initializer "{tensor.name}" of shape {list(tensor.dims)}: {error}', "export the model again")
     for sparse in graph.sparse_initializer:
         try:
             result[sparse.values.name] = dense(sparse)
         except NodeError as error:
-            problems.add(f'sparse initialiser "{sparse.values.name}": {error}', "export the model again")
+            problems.add(f'sparse initializer "{sparse.values.name}": {error}', "export the model again")
     return result
 
 
@@ -269,7 +269,7 @@ def _check_names(
     outputs: tuple[str, ...],
     problems: Problems,
 ) -> None:
-    owner: dict[str, str] = dict.fromkeys(consts, "an initialiser")
+    owner: dict[str, str] = dict.fromkeys(consts, "an initializer")
     for name in inputs:
         if owner.get(name) == "a graph input":
             problems.add(f'two graph inputs are named "{name}"')

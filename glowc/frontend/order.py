@@ -28,7 +28,7 @@ def order_nodes(
         for name in sorted(_reads(nodes[index])):
             if name not in producer and name not in have:
                 problems.add(
-                    f'{nodes[index].label} reads "{name}", which is neither a graph input nor an initialiser '
+                    f'{nodes[index].label} reads "{name}", which is neither a graph input nor an initializer '
                     "nor the output of a node",
                     "the export lost it; export the model again",
                 )

@@ -82,7 +82,7 @@ class Problems:
             hints.append(f"`{self.listed}` lists the supported operators")
             hints += [_PLUGIN] if self.plugins else []
         if any(op.startswith("com.microsoft") for op in self._unsupported):
-            hints.append("if onnxruntime saved this file after its optimiser, give the model as it was exported")
+            hints.append("if onnxruntime saved this file after its optimizer, give the model as it was exported")
         raise problem_error(self.source, [*missing, *self._texts], hints)
 
 

@@ -132,7 +132,7 @@ def quantize_linear(node: OnnxNode, b: Builder) -> None:
     x, out = b.type(node.inputs[0]), node.outputs[0]
     dtype = _code_type(node, b)
     if node.int_("block_size", 0) > 0:
-        raise NodeError("quantisation by blocks of a computed tensor is not supported")
+        raise NodeError("quantization by blocks of a computed tensor is not supported")
     params = quant_params(node, b, x, dtype)
     type_ = TensorType(x.shape, dtype, params)
     if node.inputs[0] in b.consts:
@@ -271,13 +271,13 @@ def _check_scale(scale: np.ndarray) -> None:
     bad = scale[~(np.isfinite(scale) & (scale > 0))].reshape(-1)
     if bad.size:
         where = f" ({bad.size} of {scale.size} scales)" if scale.size > 1 else ""
-        hint = "quantise the model again; calibration data of zeros give such scales"
+        hint = "quantize the model again; calibration data of zeros give such scales"
         if np.isinf(bad[0]):
             hint = "every number has the same code then, in onnxruntime too: the calibration met infinite values,"
             hint += " such as a mask of -inf. Use a finite mask (-10000), or leave the node out (nodes_to_exclude),"
-            hint += " and quantise the model again"
+            hint += " and quantize the model again"
         elif bad[0] < 0:
-            hint = "only weights by blocks have scales of either sign; quantise the model again"
+            hint = "only weights by blocks have scales of either sign; quantize the model again"
         raise NodeError(f"scale {bad[0]} must be a positive number{where}", hint)
 
 

@@ -51,7 +51,7 @@ def matmul_nbits(node: OnnxNode, b: Builder) -> list[OnnxNode]:
 
 def _check_order(index: np.ndarray, block: int) -> None:
     if not np.array_equal(index.reshape(-1), np.arange(index.size) // block):
-        raise NodeError("a g_idx that reorders the inputs is not supported", "quantise without act_order")
+        raise NodeError("a g_idx that reorders the inputs is not supported", "quantize without act_order")
 
 
 def _zero_points(node: OnnxNode, b: Builder, shape: tuple[int, int], bits: int) -> np.ndarray:

@@ -137,7 +137,7 @@ class QuantParams:
     def scalar(self) -> tuple[np.float32, int]:
         """(scale, zero point) of a per-tensor quantisation; ValueError when it is per axis."""
         if self.axis is not None:
-            raise ValueError("per-axis quantisation has no single scale")
+            raise ValueError("per-axis quantization has no single scale")
         return np.float32(self.scale[0]), self.zero_point[0]
 
 

@@ -53,7 +53,7 @@ def metrics_text(report: BenchReport) -> str:
         Gauge(name, help_text, [*about], registry=registry).labels(**about).set(value)
     labels = [*about, "layer", "name", "op", "kernel"]
     insns = Gauge("glowc_layer_instructions", "Instructions of a layer in one inference", labels, registry=registry)
-    cycles = Gauge("glowc_layer_cycles", "Modelled cycles of a layer in one inference", labels, registry=registry)
+    cycles = Gauge("glowc_layer_cycles", "Modeled cycles of a layer in one inference", labels, registry=registry)
     for number, layer in enumerate(report["layers"]):
         row = {**about, "layer": str(number), "name": layer["name"], "op": layer["op"], "kernel": layer["kernel"]}
         if layer["insns"] is not None:
@@ -66,9 +66,9 @@ def metrics_text(report: BenchReport) -> str:
 def _totals(report: BenchReport) -> Iterator[tuple[str, str, float]]:
     known = (
         ("glowc_instructions", "Instructions of one inference", report["insns"]),
-        ("glowc_cycles", "Modelled cycles of one inference", report.get("cycles")),
-        ("glowc_seconds", "Modelled time of one inference", None if "ms" not in report else report["ms"] / 1e3),
-        ("glowc_joules", "Modelled energy of one inference", None if "uj" not in report else report["uj"] / 1e6),
+        ("glowc_cycles", "Modeled cycles of one inference", report.get("cycles")),
+        ("glowc_seconds", "Modeled time of one inference", None if "ms" not in report else report["ms"] / 1e3),
+        ("glowc_joules", "Modeled energy of one inference", None if "uj" not in report else report["uj"] / 1e6),
         ("glowc_arena_bytes", "Bytes of the arena", report["arena_bytes"]),
         ("glowc_weights_bytes", "Bytes of constants", report["weights_bytes"]),
         ("glowc_text_bytes", "Bytes of code", report["text_bytes"]),

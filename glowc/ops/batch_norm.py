@@ -33,7 +33,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     if x.rank < 2 or len(rest) != 4 or any(t.shape != (x.shape[channel_axis(node, x)],) for t in rest):
         raise OpError("parameters do not fit the channels: " + ", ".join(map(str, (x, *rest))))
     if not x.dtype.is_float:
-        raise OpError(f"normalises floats, not {x}")
+        raise OpError(f"normalizes floats, not {x}")
     return (x,)
 
 

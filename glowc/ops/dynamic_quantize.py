@@ -24,7 +24,7 @@ def infer(_: Node, in_types: MaybeTypes) -> Types:
     """Codes like x, scalar scale, scalar zero point."""
     (x,) = present(in_types[:1])
     if x.dtype is not DType.F32:
-        raise OpError(f"quantises f32, not {x}")
+        raise OpError(f"quantizes f32, not {x}")
     return (
         TensorType(x.shape, DType.U8, None, x.layout),
         TensorType((), DType.F32),

@@ -53,7 +53,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     x = types[0]
     codes_of(x, DType.S8)
     if any(t.shape != x.shape or t.quant != x.quant for t in types):
-        raise OpError(f"{node.op} of {', '.join(map(str, types))}: needs int8 of one quantisation")
+        raise OpError(f"{node.op} of {', '.join(map(str, types))}: needs int8 of one quantization")
     if len(types) > _MOST:
         raise OpError(f"{len(types)} operands; at most {_MOST}")
     return (TensorType(x.shape, x.dtype),)

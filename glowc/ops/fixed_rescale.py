@@ -71,7 +71,7 @@ def infer_quantize(node: Node, in_types: MaybeTypes) -> Types:
     (x,) = present(in_types[:1])
     dtype = DType(node.str_("dtype"))
     if x.dtype != DType.F32 or dtype not in _CODES:
-        raise OpError(f"quantises float32 to codes, not {x} to {dtype.value}")
+        raise OpError(f"quantizes float32 to codes, not {x} to {dtype.value}")
     return (TensorType(x.shape, dtype, None, x.layout),)
 
 

@@ -168,7 +168,7 @@ def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Fol
     if weights is None or bias is None:
         raise OpError("integer weights and bias must be constants")
     if x.quant is None or y.quant is None or w_type.quant is None:
-        raise OpError(f"quantised and float tensors mixed: {x}, {w_type} -> {y}")
+        raise OpError(f"quantized and float tensors mixed: {x}, {w_type} -> {y}")
     points = np.asarray(w_type.quant.zero_point, np.int64)
     w_zp = int(points[0])
     if points.any():

@@ -70,7 +70,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     axis = axis_of(node.int_("axis"), x.rank)
     bias = in_types[2] if len(in_types) > 2 else None
     if x.dtype not in (DType.F32, DType.F64, DType.S8, DType.S16, DType.U8, DType.U16) or x.rank == 0:
-        raise OpError(f"normalises {x}")
+        raise OpError(f"normalizes {x}")
     for part, name in ((scale, "scale"), (bias, "bias")):
         if part is None:
             continue
@@ -79,7 +79,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
         padded = (1,) * (x.rank - part.rank) + part.shape
         row = (1,) * axis + x.shape[axis:]
         if len(padded) != x.rank or any(d not in (1, n) for d, n in zip(padded, row, strict=True)):
-            raise OpError(f"{name} {part} does not broadcast to the normalised axes {list(x.shape[axis:])}")
+            raise OpError(f"{name} {part} does not broadcast to the normalized axes {list(x.shape[axis:])}")
     stats = TensorType((*x.shape[:axis], *(1,) * (x.rank - axis)), DType.F32)
     return (TensorType(x.shape, x.dtype, None, x.layout), stats, stats)[: max(len(node.outputs), 1)]
 
@@ -147,9 +147,9 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         return
     scale, shift_array = ctx.const_value(node.inputs[1]), ctx.const_value(bias) if bias else None
     if qx is None or qy is None or scale is None or (bias and shift_array is None) or any(node.outputs[1:]):
-        raise OpError("an integer normalisation takes quantised input and output, constant scale and bias, one output")
+        raise OpError("an integer normalization takes quantized input and output, constant scale and bias, one output")
     if x.type.dtype not in CODES or n > LONGEST:
-        raise OpError(f"an integer normalisation takes rows of at most {LONGEST} int8 or int16 codes, not {n}")
+        raise OpError(f"an integer normalization takes rows of at most {LONGEST} int8 or int16 codes, not {n}")
     shape = x.type.shape
     row = None if shift_array is None else row_of(shift_array, node, shape)
     gain, shift, e = folded(row_of(scale, node, shape), row, epsilon, n, qx, qy)

@@ -177,7 +177,7 @@ def _emit(node: Node, ctx: LowerCtx, shape: MatMul) -> None:
     operands = {"a": a, "b": b, "out": y}
     if qa is not None and qb is not None and qy is not None:
         if qb.axis is not None or any(node.inputs[2:]):
-            raise OpError("a product of two activations takes per-tensor quantisation and no bias")
+            raise OpError("a product of two activations takes per-tensor quantization and no bias")
         out = OutCodes(qy.zero_point[0], *act_range(*clamp_of(node), qy, y.type.dtype))
         scale = float(requant_scale(qa, qb, qy)[0])
         codes = MatMulCodes(shape, qa.zero_point[0], qb.zero_point[0], out, scale)

@@ -94,11 +94,11 @@ def infer_quantize(node: Node, in_types: MaybeTypes) -> Types:
     """Element kind from attr `dtype` (or ONNX's output_dtype), u8 by default."""
     (x,) = present(in_types[:1])
     if not x.dtype.is_float:
-        raise OpError(f"quantises floats, not {x}")
+        raise OpError(f"quantizes floats, not {x}")
     number = node.int_("output_dtype")
     dtype = DType(node.str_("dtype") or _ONNX.get(number, DType.U8).value)
     if dtype not in CODES or (number and number not in _ONNX):
-        raise OpError(f"cannot quantise to {dtype.value} (output_dtype {number})")
+        raise OpError(f"cannot quantize to {dtype.value} (output_dtype {number})")
     return (TensorType(x.shape, dtype, None, x.layout),)
 
 
@@ -110,7 +110,7 @@ def lower_quantize(node: Node, ctx: LowerCtx) -> None:
 def infer_dequantize(_: Node, in_types: MaybeTypes) -> Types:
     (x,) = present(in_types[:1])
     if x.dtype not in CODES:
-        raise OpError(f"dequantises integers, not {x}")
+        raise OpError(f"dequantizes integers, not {x}")
     return (TensorType(x.shape, DType.F32, None, x.layout),)
 
 
@@ -123,7 +123,7 @@ def _emit_linear(ctx: LowerCtx, kernel: str, x: Ref, y: Ref, coded: TensorType) 
     """Emit (de)quantize, or its per-axis form with [outer, channels, inner] and constant scales."""
     q = coded.quant
     if q is None:
-        raise OpError(f"{coded} has no quantisation")
+        raise OpError(f"{coded} has no quantization")
     if q.axis is None:
         ctx.emit(kernel, {"in": x, "out": y}, LinearParams(coded.elements, q.zero_point[0], q.scale[0]))
         return
@@ -139,7 +139,7 @@ def infer_requantize(node: Node, in_types: MaybeTypes) -> Types:
     (x,) = present(in_types[:1])
     dtype = DType(node.str_("dtype") or x.dtype.value)
     if x.dtype not in CODES or dtype not in CODES:
-        raise OpError(f"requantises integers, not {x} to {dtype.value}")
+        raise OpError(f"requantizes integers, not {x} to {dtype.value}")
     return (TensorType(x.shape, dtype, None, x.layout),)
 
 

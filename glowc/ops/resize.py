@@ -51,7 +51,7 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
     if len(sizes) != x.rank or len(_scales(node, x.shape, sizes)) != x.rank:
         raise OpError(f"sizes {list(sizes)} scales {list(node.floats('scales'))} for {x}")
     if _computes(node) and x.quant is None and x.dtype not in FLOATS:
-        raise OpError(f"mode {node.str_('mode')!r} of {x}, which is not quantised")
+        raise OpError(f"mode {node.str_('mode')!r} of {x}, which is not quantized")
     check_table_axes(sizes)
     return (TensorType(sizes, x.dtype, None, "nhwc" if node.is_nhwc else x.layout),)
 
@@ -198,7 +198,7 @@ def _lower_interpolation(node: Node, ctx: LowerCtx, x: Ref, y: Ref) -> None:
     elif x.type.dtype in FLOATS:
         _emit_filled(node, ctx, x, y, filters)
     else:
-        raise OpError(f"mode {node.str_('mode')} of {x.type}, which is not quantised")
+        raise OpError(f"mode {node.str_('mode')} of {x.type}, which is not quantized")
 
 
 def _emit_filled(node: Node, ctx: LowerCtx, x: Ref, y: Ref, filters: Mapping[int, Taps]) -> None:

@@ -87,7 +87,7 @@ def real_function(name: str, a: float, b: float) -> Callable[[float], float]:
 def plain(x: np.ndarray, name: str, a: float, b: float) -> np.ndarray:
     """Return the function of floats, or of integers where that is exact."""
     if (x.dtype.kind != "f" and name not in INTEGERS) or (name == "not") != (x.dtype.kind == "b"):
-        raise OpError(f"{name} of integers that are not quantised ({x.dtype})")
+        raise OpError(f"{name} of integers that are not quantized ({x.dtype})")
     with np.errstate(all="ignore"):
         if x.dtype.kind != "f":
             return np.asarray(FUNCTIONS[name].function(x, *_int_bounds(a, b, x.dtype))).astype(x.dtype)
@@ -127,7 +127,7 @@ def words(n: int, name: str, dtype: DType, a: float, b: float) -> UnaryParams:
     """Return what `unary` takes for n elements: the expression for the element kind, and the parameters it uses."""
     f = FUNCTIONS[name]
     if (not dtype.is_float and name not in INTEGERS) or (name == "not") != (dtype == DType.BOOL):
-        raise OpError(f"{name} of {dtype.value} that is not quantised")
+        raise OpError(f"{name} of {dtype.value} that is not quantized")
     text = f.c if dtype.is_float else f.c_int
     if not dtype.is_signed:
         text = text.replace("x < 0", "0")

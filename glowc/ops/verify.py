@@ -39,7 +39,7 @@ def quant_problems(type_: TensorType) -> list[str]:
     if q is None:
         return []
     if not type_.dtype.is_integer:
-        return [f"quantisation on {type_}"]
+        return [f"quantization on {type_}"]
     if len(q.scale) != len(q.zero_point):
         return [f"{len(q.scale)} scales but {len(q.zero_point)} zero points"]
     if q.axis is None:

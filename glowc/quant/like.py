@@ -55,10 +55,10 @@ def read_like(path: Path) -> Like:
                     params |= dict.fromkeys((name, _plain(name)), found)
     notes = {p.key: p.value for p in proto.metadata_props}
     if not params:
-        raise LikeError(f"--like {path}: nothing is quantised there", hint="name the file that glowc quantize wrote")
+        raise LikeError(f"--like {path}: nothing is quantized there", hint="name the file that glowc quantize wrote")
     if SOURCES_KEY in notes:
         raise LikeError(f"--like {path}: it has copies of channels (--split-channels), which new weights may not need",
-                         hint="quantise both models without --split-channels")  # fmt: skip
+                         hint="quantize both models without --split-channels")  # fmt: skip
     factors = {name: np.array(f, np.float32) for name, f in json.loads(notes.get(FACTORS_KEY, "{}")).items()}
     return Like(path, params, factors)
 
@@ -85,16 +85,16 @@ def params_like(like: Like, plan: Plan) -> Chosen:
     for first, names in plan.groups.items():
         found = next((like.params[n] for n in (first, *names) if n in like.params), None)
         if found is None:
-            wrong.append(f"{first!r} is not quantised there")
+            wrong.append(f"{first!r} is not quantized there")
         elif found.bits != plan.bits_of(first):
             wrong.append(f"{first!r} has {found.bits} bits there, {plan.bits_of(first)} here")
         else:
             params[first] = found
     if wrong:
         raise LikeError(
-            f"{like.path} is no model of this network, quantised with these options",
+            f"{like.path} is no model of this network, quantized with these options",
             details=wrong[:10],
-            hint="export the new model as the old one, and quantise it with the options of that one",
+            hint="export the new model as the old one, and quantize it with the options of that one",
         )
     return Chosen(params, dict.fromkeys(params, f"as in {like.path.name}"))
 
@@ -112,7 +112,7 @@ def factors_like(like: Like, net: Net, shapes: Mapping[str, tuple[int, ...]]) ->
             count, by = count + 1, {**by, **dict.fromkeys(one.values, found)}
     if missing := sorted(like.factors.keys() - by.keys()):
         shown = ", ".join(map(repr, missing[:5]))
-        raise LikeError(f"{like.path} has equalised channels of {shown}, which this network has not",
+        raise LikeError(f"{like.path} has equalized channels of {shown}, which this network has not",
                          hint="export the new model as the old one")  # fmt: skip
     return net, count, by
 

@@ -83,7 +83,7 @@ def _check_float(nodes: Iterable[NodeProto], source: str) -> None:
     for node in nodes:
         if node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear") or node.op_type.startswith("QLinear"):
             raise ModelError(
-                f"{source} is quantised already: it has {label(node)}",
+                f"{source} is quantized already: it has {label(node)}",
                 hint="give the float model, or compile this one as it is",
             )
 

@@ -28,7 +28,7 @@ def raised(model: onnx.ModelProto, opset: int, what: str) -> onnx.ModelProto:
         raise ModelError(
             f"{what} needs opset {opset}, and ONNX's converter does not make it of opset {version}",
             details=str(error).splitlines()[:2],
-            hint=f"export the float model with opset {opset} or later, or quantise it with int8",
+            hint=f"export the float model with opset {opset} or later, or quantize it with int8",
         ) from error
     done.ir_version = max(done.ir_version, helper.find_min_ir_version_for([helper.make_opsetid("", opset)]))
     return done

@@ -36,7 +36,7 @@ def kinds_of(net: Net, plan: Plan, precision: Precision) -> dict[str, WeightType
     if unknown:
         shown = ", ".join(node.name or node.output[0] for node in layers[:20])
         raise InputError(
-            f"no quantised layer with weights is called {unknown[0]!r}", details=[f"the model has {shown}"]
+            f"no quantized layer with weights is called {unknown[0]!r}", details=[f"the model has {shown}"]
         )
     found = {}
     for node in layers:

@@ -147,12 +147,12 @@ def quantize_net(
     net, profile, plan = planned.net, planned.profile, planned.plan
     if not plan.quantised:
         reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
-        raise InputError("nothing of this model can be quantised", details=reasons[:10])
+        raise InputError("nothing of this model can be quantized", details=reasons[:10])
     notes = (*_notes([port.name for port in net.inputs], profile, kept, options), *planned.notes)
     if options.like is not None:
         params_like(options.like, plan)  # what is wrong is said before anything is measured
         if options.like.factors and not kept:
-            raise InputError(f"{options.like.path} has equalised channels: their values take samples", hint="--data")
+            raise InputError(f"{options.like.path} has equalized channels: their values take samples", hint="--data")
     if not kept:
         chosen, coded = _chosen(None, net, plan, profile, options, progress)
         return _written(_Way(None, profile), net, plan, chosen, coded, options, notes)
@@ -162,7 +162,7 @@ def quantize_net(
         way = _equalised_like(options.like, sim, profile, kept)
         notes = (*notes, *notes_like(params_like(options.like, plan).params, way.profile))
     elif options.equalise:
-        progress("equalising channels")
+        progress("equalizing channels")
         way = _equalised(sim, profile, kept)
     ways = [way]
     if options.split and plan.bits == BYTE and options.like is None:

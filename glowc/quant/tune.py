@@ -129,7 +129,7 @@ def tuned(
             return Tuned(done, search.float_score, tuple(search.trials))
     raise NoChoiceError(
         f"with {len(trial.keep_float)} layers float the drop is {trial.drop_points:.2f} points, more than "
-        f"{target.points:g}; with all of them nothing is quantised",
+        f"{target.points:g}; with all of them nothing is quantized",
         details=trial_lines(search.trials),
         hint="allow a larger --target-accuracy, or look at the data: glowc eval shows which layer loses it",
     )

@@ -28,7 +28,7 @@ PROGRAM = r"""
 
 __attribute__((section(".glow_weights"))) const int8_t weights[64] = {1, -2, 3};
 __attribute__((section(".bss.glow_arena"))) static uint8_t arena[1024];
-static volatile uint32_t initialised = 12345u, two = 2u;
+static volatile uint32_t initialized = 12345u, two = 2u;
 static volatile uint32_t zeroed;
 
 __attribute__((noinline)) static void loop(uint32_t n) { /* the same on every run */
@@ -52,7 +52,7 @@ int main(void) {
   }
   long n = glow_io_read(in, arena, sizeof arena);
   glow_io_close(in);
-  if (n != 1000 || initialised != 12345u || zeroed != 0u || weights[two] != 3) {
+  if (n != 1000 || initialized != 12345u || zeroed != 0u || weights[two] != 3) {
     return 11;
   }
   uint32_t sum = 0;

@@ -289,7 +289,7 @@ int main(void) {
     CHECK(digits_run() == GLOW_OK && memcmp(digits_output(), logits, DIGITS_OUTPUT_BYTES) == 0);
   }
 
-  memset(own, 0x5A, sizeof own); /* nothing has to be initialised, and no byte beyond is touched */
+  memset(own, 0x5A, sizeof own); /* nothing has to be initialized, and no byte beyond is touched */
   memcpy(own + DIGITS_INPUT_OFFSET_BYTES, image, DIGITS_INPUT_BYTES);
   CHECK(digits_run_in(own, DIGITS_ARENA_BYTES) == GLOW_OK);
   CHECK(memcmp(own + DIGITS_OUTPUT_OFFSET_BYTES, logits, DIGITS_OUTPUT_BYTES) == 0);

@@ -118,7 +118,7 @@ _CASES: dict[str, Callable[[], Case]] = {
     "product": lambda: test_matmul.product(np.random.default_rng(0), 8, 32, 16),
     "product, float": lambda: test_matmul.product(np.random.default_rng(0), 8, 32, 16, dtype=DType.F32),
     "softmax": _first(test_softmax.kernel_cases, "softmax_s8"),
-    "normalised rows": _first(test_layer_norm.kernel_cases, "layer_norm_s8"),
+    "normalized rows": _first(test_layer_norm.kernel_cases, "layer_norm_s8"),
     "quantise": _first(test_quantize.kernel_cases, "quantize"),
     "table": _first(test_quantize.kernel_cases, "lut_s8"),
 }  # fmt: skip

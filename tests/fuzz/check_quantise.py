@@ -40,7 +40,7 @@ INACCURATE = "inaccurate"
 FLOATS = 1e-4  # relative difference of floats: sums in another order, functions of libm
 EXACT = frozenset({"Identity", "Reshape", "Transpose", "Concat", "Slice", "Split", "MaxPool", "Relu", "Clip", "Pad"})
 # What the quantiser may say of a sound network on sound data, in one sentence.
-SENTENCES = ("nothing of this model can be quantised", "is infinite in", "is not a number in")
+SENTENCES = ("nothing of this model can be quantized", "is infinite in", "is not a number in")
 MOST_OF_SIXTEEN_BITS = 64.0  # steps, or 1e-5 of the largest float: onnxruntime computes in float between such codes
 MOST_ERROR = 0.3  # root of the mean square error, of the largest value of an output
 MORE_THAN_TOLD = 1.5  # times the sum of the errors that the quantiser tells: a step function has any, and it says so

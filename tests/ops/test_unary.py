@@ -126,7 +126,7 @@ def test_function_of_plain_integers_is_an_error_unless_exact() -> None:
         np.testing.assert_array_equal(y, onnx_run(op, [x])[0])
     (y,) = check("Clip", [x], {"min": -4.0, "max": 6.0})
     assert y.tolist() == [-4, -4, 0, 6, 6]
-    with pytest.raises(OpError, match="not quantised"):
+    with pytest.raises(OpError, match="not quantized"):
         check("Exp", [x])
 
 

@@ -87,7 +87,7 @@ def test_activations_are_the_finest_that_the_limits_allow(glowc: Glowc, files: P
         (("--flash-limit", "0"), "'0' is no size in bytes"),
         (("--weights", "int3"), "--weights int3: no type of weights 'int3'"),
         (("--weights-of", "wide"), "--weights-of wide: no NODE=TYPE"),
-        (("--weights-of", "wode=int4"), "no quantised layer with weights is called 'wode'"),
+        (("--weights-of", "wode=int4"), "no quantized layer with weights is called 'wode'"),
         (
             ("--target-accuracy", "1", "--pareto"),
             "--target-accuracy keeps layers float, limits make them smaller",

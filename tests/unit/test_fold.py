@@ -188,7 +188,7 @@ STATEMENTS = {
         "  for (int32_t k = 0; k < y; k++) {\n    const int32_t r = 0;\n    g(r);\n  }\n  const int32_t r = g();\n"
         "  if (r != 0) {\n    g();\n  }\n",
     ),
-    "arrays and initialisers": (
+    "arrays and initializers": (
         "  int32_t t[4 * 2] = {0 * 1, (-3), y * 1};\n  s_t s = {.a = 1 * y, .b = {2 * 2}};\n  g(t, s);\n",
         "  int32_t t[8] = {0, -3, y};\n  s_t s = {.a = y, .b = {4}};\n  g(t, s);\n",
     ),

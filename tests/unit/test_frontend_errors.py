@@ -93,7 +93,7 @@ def test_missing_external_data_name_the_file(tmp_path: Path) -> None:
 def test_damaged_initialiser() -> None:
     proto = add_model()
     proto.graph.initializer[0].raw_data = b"123"
-    assert 'initialiser "w" of shape [64]: its data do not fill its shape' in file_error(proto.SerializeToString())
+    assert 'initializer "w" of shape [64]: its data do not fill its shape' in file_error(proto.SerializeToString())
 
 
 def test_unsupported_operators_are_listed_together() -> None:
@@ -223,7 +223,7 @@ def test_duplicated_names() -> None:
     text = str(error(nodes, {"x": "f32[2]"}, "y"))
     assert 'Add "two" writes "y", which is already the name of the output of Relu "one"' in text
     text = str(error([node("Relu", "x", "w")], {"x": "f32[2]"}, "w", {"w": f32(1, 2)}))
-    assert "already the name of an initialiser" in text
+    assert "already the name of an initializer" in text
 
 
 def test_duplicated_graph_output() -> None:

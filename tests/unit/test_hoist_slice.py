@@ -72,7 +72,7 @@ WHOLE = {
         "const %w : f32[4,4] = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]\n"
         "const %b : f32[4] = [1, 2, 3, 4]\n%v : f32[1,6,4] = FullyConnected(%x, %w, %b)", 2
     ),
-    "normalised axis": ("const %g : f32[4] = [1, 2, 3, 4]\n%v : f32[1,6,4] = LayerNormalization(%x, %g) {axis=-1}", 2),
+    "normalized axis": ("const %g : f32[4] = [1, 2, 3, 4]\n%v : f32[1,6,4] = LayerNormalization(%x, %g) {axis=-1}", 2),
     "joined axis": ("%v : f32[1,6,8] = Concat(%x, %x) {axis=2}", 2),
 }  # fmt: skip
 

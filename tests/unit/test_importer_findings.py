@@ -51,7 +51,7 @@ def sparse(dims: list[int], indices: list[int]) -> onnx.ModelProto:
 )
 def test_damaged_sparse_initialiser(dims: list[int], indices: list[int], words: str) -> None:
     text = refusal(sparse(dims, indices))
-    assert 'sparse initialiser "w"' in text
+    assert 'sparse initializer "w"' in text
     assert words in text
 
 

@@ -370,7 +370,7 @@ def test_float_tail_is_allowed_and_a_float_model_is_not() -> None:
         output %y
         """)
     )
-    with pytest.raises(ModelError, match="no quantised activations"):
+    with pytest.raises(ModelError, match="no quantized activations"):
         require_int8(graph_of("input %x : f32[2,3]\n%y : f32[2,3] = Relu(%x)\noutput %y"))
 
 

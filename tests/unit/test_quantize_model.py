@@ -237,7 +237,7 @@ def test_no_samples() -> None:
 
 def test_quantised_model_is_refused() -> None:
     model = quantize_model(dense_net(), rows([1, 2, 3, 4])).model
-    with pytest.raises(ModelError, match="is quantised already"):
+    with pytest.raises(ModelError, match="is quantized already"):
         load_float(model)
 
 

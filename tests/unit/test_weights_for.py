@@ -88,7 +88,7 @@ def test_a_bundle_without_a_blob_has_nothing_to_replace(glowc: Glowc, bundle: Pa
 
 def test_files_that_say_nothing_are_refused(glowc: Glowc, old: Path) -> None:
     shutil.copy(EXAMPLE / "digits_fp32.onnx", "float.onnx")
-    with pytest.raises(InputError, match="nothing is quantised there"):
+    with pytest.raises(InputError, match="nothing is quantized there"):
         read_like(Path("float.onnx"))
     argv = ("quantize", "float.onnx", "--data", old / "data.npz", "-o", "q.onnx", "--like", old / "old.onnx")
     refused(glowc, *argv, "--flash-limit", "9K", says=["--like keeps what a search would choose"], hint="limits")

@@ -104,7 +104,7 @@ class _Importer:
         if without and (len(without) < len(codes) or operator.code in _OF_REALS) and operator.code not in _MIXED:
             names = ", ".join(f'"{tensor.name}"' for tensor in without)
             others = ", others do" if len(without) < len(codes) else ""
-            raise NodeError(f"{names} have no scale{others}", "convert the model with full integer quantisation")
+            raise NodeError(f"{names} have no scale{others}", "convert the model with full integer quantization")
 
     def _attempt(self, operator: Operator | None, action: object, end: str = "an input") -> bool:
         try:

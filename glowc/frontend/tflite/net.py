@@ -150,7 +150,7 @@ class Net:
         codes, bits = tensor.data, 4 if tensor.kind == "int4" else 8
         size, rank = blocks.size, len(tensor.shape)
         if codes is None or tensor.kind not in ("int4", "int8") or not rank or size < 1 or tensor.shape[-1] % size:
-            text = f"{tensor.kind}{list(tensor.shape)} quantised by blocks of {size}"
+            text = f"{tensor.kind}{list(tensor.shape)} quantized by blocks of {size}"
             raise NodeError(f'"{tensor.name}" is {text}', "only int4 and int8 constants of whole blocks are read")
         shape, half = (*tensor.shape[:-1], tensor.shape[-1] // size), 1 << (bits - 1)
         scale = self.need(blocks.scales, "the scales").astype(np.float32)

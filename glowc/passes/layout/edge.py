@@ -86,7 +86,7 @@ def change_edge(graph: Graph, io_type: str, io_layout: str) -> tuple[Graph, Edge
             changes[name] = Change(exported, editor.types[name], nhwc, quant)
     if problems:
         raise InputError(
-            "--io-type int8 needs inputs and outputs that the model quantises",
+            "--io-type int8 needs inputs and outputs that the model quantizes",
             details=problems,
             hint="leave --io-type out to keep the model's own types",
         )
@@ -99,7 +99,7 @@ def _change_type(editor: GraphEditor, name: str, io_type: str, problems: list[st
         changed = _strip_input(editor, name) if name in editor.inputs else _strip_output(editor, name)
         if changed is None:
             kind = "input" if name in editor.inputs else "output"
-            problems.append(f"{kind} {name!r} ({type_}) has no single quantisation at the edge")
+            problems.append(f"{kind} {name!r} ({type_}) has no single quantization at the edge")
         return changed
     if io_type == "float" and type_.quant is not None and not type_.quant.per_axis:
         _wrap_input(editor, name) if name in editor.inputs else _wrap_output(editor, name)

@@ -49,7 +49,7 @@ def require_int8(graph: Graph) -> None:
     raise FloatLayerError(
         f"{len(islands)} layer{'s' if len(islands) > 1 else ''} of model {graph.name!r} would compute in float",
         details=[f'{layer.op} "{layer.name}": {layer.reason}' for layer in islands],
-        hint="quantise these layers, inputs and outputs, or compile without --require-int8",
+        hint="quantize these layers, inputs and outputs, or compile without --require-int8",
     )
 
 
@@ -74,7 +74,7 @@ def _before_quantize(graph: Graph) -> set[str]:
 def _reason(node: Node, graph: Graph, quantized: bool) -> str:
     known, producers, users = find_op(node.op), graph.producers(), graph.users()
     if not quantized:
-        return "the model has no quantised activations"
+        return "the model has no quantized activations"
     if known is None or not known.int8:
         return f"{node.op} has no integer form"
     for name in node.inputs:
@@ -89,11 +89,11 @@ def _reason(node: Node, graph: Graph, quantized: bool) -> str:
             return f'its input is the float result of "{source.origin[0] if source.origin else source.name}"'
         codes = graph.types[source.inputs[0]]
         if codes.quant is not None and codes.quant.per_axis:
-            return f'its input "{name}" is quantised per axis'
+            return f'its input "{name}" is quantized per axis'
     for name in node.outputs:
         readers = [user for user in users.get(name, []) if user.op != "QuantizeLinear"]
         if name in graph.outputs:
             return f'its result "{name}" is a float output'
         if readers:
             return f'its result is read as float by "{readers[0].origin[0] if readers[0].origin else readers[0].name}"'
-    return "its quantisation has no integer form: codes of different kinds, or weights that are computed"
+    return "its quantization has no integer form: codes of different kinds, or weights that are computed"

@@ -53,7 +53,7 @@ class QuantizeWeights(RewritePass):
         if not np.all(np.abs(sums) <= DType.S32.qmax):
             return False
         codes = numerics.quantize(weights, params, DType.S8)
-        ctx.warn(f"{node.label}: float weights between quantised layers become int8, as in onnxruntime")
+        ctx.warn(f"{node.label}: float weights between quantized layers become int8, as in onnxruntime")
         inputs = (
             node.inputs[0],
             _dequantized(editor, node.inputs[1], codes, DType.S8, params),

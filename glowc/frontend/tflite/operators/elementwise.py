@@ -56,7 +56,7 @@ def quantize(operator: Operator, net: Net) -> None:
     """QUANTIZE: floats to codes, or codes to codes."""
     x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
     if y.quant is None or (x.quant is None and not x.dtype.is_float):
-        raise NodeError(f"{x} to {y} without a scale", "convert the model with full integer quantisation")
+        raise NodeError(f"{x} to {y} without a scale", "convert the model with full integer quantization")
     op = "FixedQuantize" if x.dtype.is_float else "FixedRescale"
     net.emit(op, (net.value(operator.inputs[0]),), {"dtype": y.dtype.value}, out=operator.outputs[0])
 

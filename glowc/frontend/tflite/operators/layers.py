@@ -223,8 +223,8 @@ def batch_matmul(operator: Operator, net: Net) -> None:
     attrs: dict[str, AttrValue] = {}
     is_float = types[0].dtype.is_float
     if types[0].dtype != types[1].dtype or (not is_float and any(type_.quant is None for type_ in types)):
-        text = f"a product of {types[0]} and {types[1]}; both float, or both quantised alike, are needed"
-        raise NodeError(text, "quantise both with 8 bits; TensorFlow Lite itself answers 0 for such products")
+        text = f"a product of {types[0]} and {types[1]}; both float, or both quantized alike, are needed"
+        raise NodeError(text, "quantize both with 8 bits; TensorFlow Lite itself answers 0 for such products")
     for at, (type_, key, flag) in enumerate(zip(types, ("perm_a", "perm_b"), ("AdjX", "AdjY"), strict=True)):
         if type_.rank < 2:
             raise NodeError(f"{type_} is no matrix")

@@ -72,7 +72,7 @@ def same_codes(operator: Operator, net: Net, inputs: Sequence[int]) -> None:
     out = net.type(operator.outputs[0])
     for index in inputs:
         if net.type(index).quant != out.quant:
-            raise NodeError(f'"{net.tensor(index).name}" is quantised otherwise than the result')
+            raise NodeError(f'"{net.tensor(index).name}" is quantized otherwise than the result')
 
 
 def concatenation(operator: Operator, net: Net) -> None:

@@ -47,7 +47,7 @@ def lstm(operator: Operator, net: Net) -> None:
         raise NodeError("its options are missing", "convert the network again, e.g. with tf.lite.TFLiteConverter")
     left_out = [i for i in _LEFT_OUT if i < len(operator.inputs) and operator.inputs[i] >= 0]
     if left_out:
-        raise NodeError(f"input {left_out[0]}: peepholes, projection and layer normalisation are not supported")
+        raise NodeError(f"input {left_out[0]}: peepholes, projection and layer normalization are not supported")
     if option(operator, "FusedActivationFunction", _TANH) != _TANH or number(operator, "ProjClip", 0.0):
         raise NodeError("an activation other than TANH or a clip of the projection is not supported")
     x, out = net.type(operator.inputs[0]), operator.outputs[0]
@@ -60,7 +60,7 @@ def lstm(operator: Operator, net: Net) -> None:
         return
     hidden, cell = net.type(operator.inputs[_HIDDEN]), net.type(operator.inputs[_CELL])
     if hidden.quant != net.type(out).quant:
-        raise NodeError(f"the state {hidden} is quantised otherwise than the result {net.type(out)}")
+        raise NodeError(f"the state {hidden} is quantized otherwise than the result {net.type(out)}")
     attrs: dict[str, AttrValue] = {
         "time_major": major, "cell_clip": number(operator, "CellClip", 0.0), "cell_power": _power(cell),
     }  # fmt: skip

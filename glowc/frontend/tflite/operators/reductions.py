@@ -72,7 +72,7 @@ def extreme(operator: Operator, net: Net) -> None:
     """REDUCE_MAX and REDUCE_MIN: of codes, which have one quantisation, as of whole numbers."""
     x, y = net.type(operator.inputs[0]), net.type(operator.outputs[0])
     if x.quant != y.quant:
-        raise NodeError(f"the input {x} is quantised otherwise than the result {y}")
+        raise NodeError(f"the input {x} is quantized otherwise than the result {y}")
     net.emit(_EXTREMES[operator.code], (net.value(operator.inputs[0]),), _axes(operator, net), out=operator.outputs[0])
 
 
