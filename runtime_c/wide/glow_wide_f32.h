@@ -145,12 +145,60 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_mask256(int32_t left) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_floats_avx2(const glow_wide_floats_t *layer, const float *const *x,
+/* Writes eight floats, or the first `left`: stores with a mask take many cycles on some CPUs. */
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_put256(float *to, int32_t left, __m256 v) {
+  if (left >= 8) {
+    _mm256_storeu_ps(to, v);
+  } else {
+    _mm256_maskstore_ps(to, glow_wide_mask256(left), v);
+  }
+}
+
+/* Sixteen outputs of four pixels. The four sums of an output come one after the other, so that eight accumulators are enough
+ * and a product takes half a load of weights and a quarter of one of inputs. */
+GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_floats4_avx2(const glow_wide_floats_t *layer, const float *w,
+                                                                        const float *const *x, float *const *to, int32_t o) {
+  const int64_t inputs = layer->inputs;
+  const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
+  __m256 low = _mm256_loadu_ps(w), high = _mm256_loadu_ps(w + 8);
+  float parts[4][4 * GLOW_WIDE_LANES];
+#define GLOW_WIDE_STEP(i)              \
+  v = _mm256_set1_ps(x##i[k]);         \
+  GLOW_WIDE_ADD256(a##i, v, w0);       \
+  GLOW_WIDE_ADD256(b##i, v, w1);
+#define GLOW_WIDE_KEEP(i)                                            \
+  _mm256_storeu_ps(parts[part] + GLOW_WIDE_LANES * i, a##i);         \
+  _mm256_storeu_ps(parts[part] + GLOW_WIDE_LANES * i + 8, b##i);
+  for (int32_t part = 0; part < 4; part++) {
+    __m256 a0 = low, a1 = low, a2 = low, a3 = low, b0 = high, b1 = high, b2 = high, b3 = high, v;
+    const float *row = w + GLOW_WIDE_LANES * (part + 1);
+    for (int64_t k = part; k < inputs; k += 4, row += 4 * GLOW_WIDE_LANES) {
+      __m256 w0 = _mm256_loadu_ps(row), w1 = _mm256_loadu_ps(row + 8);
+      __asm__("" : "+x"(w0), "+x"(w1)); /* loaded once, not for each product */
+      GLOW_WIDE_4(GLOW_WIDE_STEP)
+    }
+    GLOW_WIDE_4(GLOW_WIDE_KEEP)
+    low = high = _mm256_setzero_ps(); /* the biases are in the first sum */
+  }
+#undef GLOW_WIDE_STEP
+#undef GLOW_WIDE_KEEP
+  for (int32_t at = 0; at < 4 * GLOW_WIDE_LANES; at += 8) {
+    const int32_t out = o + at % GLOW_WIDE_LANES;
+    const __m256 first = _mm256_add_ps(_mm256_loadu_ps(parts[0] + at), _mm256_loadu_ps(parts[1] + at));
+    const __m256 second = _mm256_add_ps(_mm256_loadu_ps(parts[2] + at), _mm256_loadu_ps(parts[3] + at));
+    if (out < layer->outputs) {
+      glow_wide_put256(to[at / GLOW_WIDE_LANES] + out, layer->outputs - out,
+                         glow_wide_limited256(_mm256_add_ps(first, second), layer));
+    }
+  }
+}
+
+/* The outputs of pixels by eight outputs of two. */
+GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_floats2_avx2(const glow_wide_floats_t *layer, const float *const *x,
                                                                        float *const *to, int32_t pixels) {
   const int64_t inputs = layer->inputs;
   for (int32_t o = 0; o < layer->outputs; o += 8) {
     const float *head = layer->weights + o / GLOW_WIDE_LANES * GLOW_WIDE_LANES * (inputs + 1) + o % GLOW_WIDE_LANES;
-    const __m256i mask = glow_wide_mask256(layer->outputs - o);
     for (int32_t i = 0; i < pixels; i += 2) {
       const float *x0 = x[i], *x1 = i + 1 < pixels ? x[i + 1] : x0, *w = head + GLOW_WIDE_LANES;
       const __m256 zero = _mm256_setzero_ps();
@@ -177,25 +225,51 @@ GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_floats_avx2(const g
       }
 #undef GLOW_WIDE_STEP
       const __m256 first = _mm256_add_ps(_mm256_add_ps(a0, b0), _mm256_add_ps(c0, d0));
-      _mm256_maskstore_ps(to[i] + o, mask, glow_wide_limited256(first, layer));
+      glow_wide_put256(to[i] + o, layer->outputs - o, glow_wide_limited256(first, layer));
       if (i + 1 < pixels) {
         const __m256 second = _mm256_add_ps(_mm256_add_ps(a1, b1), _mm256_add_ps(c1, d1));
-        _mm256_maskstore_ps(to[i + 1] + o, mask, glow_wide_limited256(second, layer));
+        glow_wide_put256(to[i + 1] + o, layer->outputs - o, glow_wide_limited256(second, layer));
       }
     }
   }
 }
 
+GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_floats_avx2(const glow_wide_floats_t *layer, const float *const *x,
+                                                                       float *const *to, int32_t pixels) {
+  const float *w = layer->weights;
+  const int32_t fours = pixels / 4 * 4;
+  for (int32_t o = 0; o < layer->outputs && fours > 0; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
+    for (int32_t i = 0; i < fours; i += 4) {
+      glow_wide_floats4_avx2(layer, w, x + i, to + i, o);
+    }
+  }
+  glow_wide_floats2_avx2(layer, x + fours, to + fours, pixels - fours);
+}
+
 GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_taps_avx2(const glow_wide_floats_t *layer, const float *const *taps,
                                                                      float *to) {
-  for (int32_t o = 0; o < layer->outputs; o += 8) {
-    const float *w = layer->weights + o / GLOW_WIDE_LANES * GLOW_WIDE_LANES * (layer->inputs + 1) + o % GLOW_WIDE_LANES;
-    const __m256i mask = glow_wide_mask256(layer->outputs - o);
-    __m256 sum = _mm256_loadu_ps(w);
-    for (int32_t k = 0; k < layer->inputs; k++) {
-      GLOW_WIDE_ADD256(sum, _mm256_maskload_ps(taps[k] + o, mask), _mm256_loadu_ps(w + GLOW_WIDE_LANES * (k + 1)));
+  const float *w = layer->weights;
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
+    const int32_t left = layer->outputs - o;
+    __m256 low = _mm256_loadu_ps(w), high = _mm256_loadu_ps(w + 8);
+    if (left >= GLOW_WIDE_LANES) {
+      for (int32_t k = 0; k < layer->inputs; k++) {
+        const float *x = taps[k] + o, *row = w + GLOW_WIDE_LANES * (k + 1);
+        GLOW_WIDE_ADD256(low, _mm256_loadu_ps(x), _mm256_loadu_ps(row));
+        GLOW_WIDE_ADD256(high, _mm256_loadu_ps(x + 8), _mm256_loadu_ps(row + 8));
+      }
+    } else {
+      const __m256i mask = glow_wide_mask256(left), more = glow_wide_mask256(left - 8);
+      for (int32_t k = 0; k < layer->inputs; k++) {
+        const float *x = taps[k] + o, *row = w + GLOW_WIDE_LANES * (k + 1);
+        GLOW_WIDE_ADD256(low, _mm256_maskload_ps(x, mask), _mm256_loadu_ps(row));
+        GLOW_WIDE_ADD256(high, _mm256_maskload_ps(x + (left > 8 ? 8 : 0), more), _mm256_loadu_ps(row + 8));
+      }
     }
-    _mm256_maskstore_ps(to + o, mask, glow_wide_limited256(sum, layer));
+    glow_wide_put256(to + o, left, glow_wide_limited256(low, layer));
+    if (left > 8) {
+      glow_wide_put256(to + o + 8, left - 8, glow_wide_limited256(high, layer));
+    }
   }
 }
 #endif
