@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
         "log-mel",
-        help="Write a front end for sound, as ONNX: 16-bit samples to logarithms of mel bands.\n\n"
+        help="Write a front end for sound: samples to mel bands, as ONNX.\n\n"
         "Example: glowc log-mel -o log_mel.onnx --codes-of kws.tflite, then\n"
         "glowc compile log_mel.onnx kws.tflite --chain --input-stream samples --hop 512 -o build/kws",
     )(features)

@@ -66,7 +66,7 @@ def test_words_of_the_help() -> None:
 
 
 def test_wrong_words_are_found() -> None:
-    assert len(_wrong("A quantizer is beside it.")) == 2
+    assert len(_wrong("A quantiser is beside it.")) == 2
     assert len(_wrong("What counts is this.\n\n* " + "word " * 41)) == 2
 
 
