@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from known_nets import NETS
+from known_nets import model_of
 
 import glowc
 from glowc.board import default_chip, load_board, load_chip
@@ -81,10 +81,7 @@ def main() -> None:
     for name in args.models:
         with tempfile.TemporaryDirectory(prefix="glowc-cores-") as folder:
             work = Path(folder)
-            model = work / f"{name}.onnx" if name in NETS else Path(name)
-            if name in NETS:
-                NETS[name](model)
-            title = name if name in NETS else model.parent.name if model.stem == "model" else model.stem
+            model, title = model_of(name, work)
             if args.slice:
                 print(f"{title:24} {steps_of(model, args.board, args.chip, args.slice, work)}", flush=True)
                 continue

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 import onnxruntime
-from known_nets import NETS
+from known_nets import model_of
 
 import glowc
 from glowc.board.flags import native_cpu
@@ -82,11 +82,8 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.models:
         with tempfile.TemporaryDirectory(prefix="glowc-host-") as folder:
-            model = Path(folder) / f"{name}.onnx" if name in NETS else Path(name)
-            if name in NETS:
-                NETS[name](model)
+            model, title = model_of(name, Path(folder))
             own, theirs = measure(model, args.threads, args.most, Path(folder) / "net")
-        title = name if name in NETS else model.parent.name if model.stem == "model" else model.stem
         print(f"{title:28} {own * 1e3:9.3f} ms, onnxruntime {theirs * 1e3:9.3f} ms: {own / theirs:6.2f}", flush=True)
 
 

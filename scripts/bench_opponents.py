@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench_host import Shapes, measure
 from bench_wide import instructions_of
-from known_nets import NETS
+from known_nets import model_of
 
 from glowc.board import load_board
 
@@ -50,11 +50,9 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.models:
         with tempfile.TemporaryDirectory(prefix="glowc-opponents-") as folder:
-            model = Path(folder) / f"{name}.onnx" if name in NETS else Path(name)
-            if name in NETS:
-                NETS[name](model)
+            model, title = model_of(name, Path(folder))
             row = line(model, args.threads, args.most, dict(args.shape), Path(folder))
-            print(f"| {name if name in NETS else model.stem} | {row} |", flush=True)
+            print(f"| {title} | {row} |", flush=True)
 
 
 if __name__ == "__main__":

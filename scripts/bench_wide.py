@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from known_nets import NETS
+from known_nets import model_of
 
 from glowc.board import Board, load_board
 from glowc.compiler.options import CompileOptions
@@ -38,11 +38,9 @@ def main() -> None:
     plain, wide = load_board(_BOARD, "cortex-a76"), load_board(_BOARD, "armv9-sve2")
     for name in args.models:
         with tempfile.TemporaryDirectory(prefix="glowc-wide-") as folder:
-            model = Path(folder) / f"{name}.onnx" if name in NETS else Path(name)
-            if name in NETS:
-                NETS[name](model)
+            model, title = model_of(name, Path(folder))
             dot = instructions_of(model, plain, Path(folder) / "dot")
-            line = f"{name}: dot {dot / 1e6:.2f} M instructions"
+            line = f"{title}: dot {dot / 1e6:.2f} M instructions"
             for bits in args.bits:
                 emulated = f"max,sve-default-vector-length={bits // 8}"
                 board = replace(wide, cpu=replace(wide.cpu, qemu_cpu=emulated))

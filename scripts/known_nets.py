@@ -271,3 +271,13 @@ NETS: dict[str, Callable[[Path], None]] = {f.__name__: f for f in (*_BOTH, wide,
 NETS |= {f"blocks_{rows}": partial(blocks, rows=rows) for rows in (4, 32)}
 NETS |= {f"{f.__name__}_fp32": partial(f, real=True) for f in _BOTH}
 """Functions that write a network to a file, by its name."""
+
+
+def model_of(name: str, folder: Path) -> tuple[Path, str]:
+    """Return the file of a model, and what to call it: a network of NETS, which is written to a folder, or a file."""
+    if name in NETS:
+        path = folder / f"{name}.onnx"
+        NETS[name](path)
+        return path, name
+    path = Path(name)
+    return path, path.parent.name if path.stem == "model" else path.stem

@@ -101,8 +101,8 @@ class KernelVariant:
     with `columns` a call may compute some pixels of a row: it reads out_w and pad_left as expressions; and where
     `channels` says so, that many output channels, or a multiple, or a pair at least that is left: out_pitch is then
     more than out_c.
-    `leads` are of how many units how many of the first ones take other cycles, and which; of rows what the first pixels
-    take more.
+    `leads` are three numbers. With units: how many make a group, how many of them begin it, and the cycles of each that
+    does. Without: the third alone, the cycles that the first pixels take besides.
     `doubt` is how many times as long as predicted an instruction can take.
     `row_block` are the pixels that it computes together: a row of a call costs as much as one of a whole multiple.
     """

@@ -76,8 +76,8 @@ class _By(Enum):
 class _Cut:
     """An instruction as so many `units` of at most equal cost, `count` of them a part; `cycles` are those of a unit.
 
-    `columns` and `channels` are those of a unit of a row, 0 is all; channels alone are those of all pixels. Of every so
-    many units, `period`, the first `leading` take `more` cycles each, or less.
+    `columns` and `channels` are those of a unit of a row, 0 is all; channels alone are those of all pixels. Units
+    come in groups of `period`; the first `leading` of a group take `more` cycles besides, which may be negative.
     """
 
     by: _By = _By.NOTHING
@@ -425,7 +425,10 @@ def _steps(
             yield step
             step, taken, joined, more = [], 0.0, None, cost
         taken += more
-        step[-1:] = [(joined, step[-1][1] + more)] if joined else [*step[-1:], (stage, cost)]
+        if joined:
+            step[-1] = joined, step[-1][1] + more
+        else:
+            step.append((stage, cost))
     if step:
         yield step
 

@@ -169,7 +169,7 @@ def split_outputs(graph: Graph, parts: Mapping[str, int]) -> Graph:
     The parts write beside each other, so nothing is copied. Layers that have no more outputs stay as they are.
     """
     editor = GraphEditor(graph)
-    for node in [node for node in graph.nodes if node.name in parts and is_row(graph, node)]:
+    for node in [node for node in graph.nodes if node.name in parts and _is_row(graph, node)]:
         out = node.outputs[0]
         outputs = graph.types[out].shape[-1]
         step = max(1, outputs // parts[node.name] // _BLOCK) * _BLOCK
@@ -181,7 +181,7 @@ def split_outputs(graph: Graph, parts: Mapping[str, int]) -> Graph:
     return editor.finish()
 
 
-def is_row(graph: Graph, node: Node) -> bool:
+def _is_row(graph: Graph, node: Node) -> bool:
     """Say whether a node is a fully connected layer of one row, with constants that its parts can share out."""
     return (
         node.op == "FullyConnected"
