@@ -60,8 +60,13 @@ test-real: setup  #- pretrained models that Python packages ship, compiled and c
 .PHONY: test-report
 test-report: setup-quick  #- the page of `glowc report` in a browser, and when it first paints
 	@command -v chromium >/dev/null || scripts/setup.sh browser
-	GLOWC_REQUIRE_BROWSER=1 $(PY) -m pytest -q tests/unit/test_report_page.py
+	GLOWC_REQUIRE_BROWSER=1 $(PY) -m pytest -q tests/unit/test_report_page.py tests/unit/test_matrix.py -k "page or picture"
 	$(PY) scripts/report_paint.py
+
+.PHONY: report-picture
+report-picture: setup  #- draw docs/report.png again, after a change of the page of `glowc report`
+	@command -v chromium >/dev/null || scripts/setup.sh browser
+	$(PY) scripts/report_picture.py
 
 .PHONY: test-torch load-bench
 TORCH ?= torch==2.13.0
@@ -154,7 +159,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-slices bench-sound bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -194,8 +199,8 @@ bench-opponents: setup  #- known networks: time on this machine with 1 and 2 thr
 bench-wide: setup  #- instructions with SVE2 of 128, 256 and 512 bits, compared with dot products
 	$(PY) scripts/bench_wide.py resnet50
 
-bench-sound: setup  #- milliseconds and arena of wake words from sound to detection, on modeled chips
-	$(PY) scripts/bench_sound.py
+bench-products: setup  #- public networks for microcontrollers, next to figures of others: docs/PRODUCTS.md: ONLY=text
+	$(PY) scripts/products.py $(if $(ONLY),--only "$(ONLY)",--write)
 
 bench-memory: setup-quick  #- arena of the sample models under every memory plan
 	$(PY) scripts/bench_memory.py

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glowc.app.compare import register as register_compare
 from glowc.app.debug import register as register_debug
 from glowc.app.evaluate import register as register_evaluate
 from glowc.app.export import Format, FormatOpt, PackageOpt, parse_package
 from glowc.app.export import register as register_export
 from glowc.app.firmware import register as register_firmware
 from glowc.app.group import Sharing, compile_together, compile_weights
+from glowc.app.help import WIDEST, use_own_help
 from glowc.app.kit import register as register_kit
 from glowc.app.lists import register as register_lists
 from glowc.app.lists import register_docs
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="glowc",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Compile ONNX and TensorFlow Lite models to portable C for Cortex-M and Cortex-A.\n\n"
@@ -217,6 +219,7 @@ def _stop_after(model: Path, options: CompileOptions) -> None:
 
 
 register_measure(app)
+register_compare(app)
 register_lists(app)
 register_quantize(app)
 register_evaluate(app)
@@ -228,6 +231,7 @@ register_sound(app)
 register_firmware(app)
 register_matrix(app)
 register_docs(app)
+use_own_help(app)
 _GARBAGE = 1_000_000  # objects before it is collected: a command makes little of it, and what there is is gone soon
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
@@ -278,5 +282,16 @@ def _told(error: Exception) -> GlowcError:
     plugin = plugins.plugin_in(error) if plugins is not None else None  # that it comes from
     hint = f"this is a bug in plugin {plugin}; run again with `glowc --debug ...` to see where"
     if plugin is None:
-        hint = "this is a bug in glowc; run again with `glowc --debug ...` and report what it prints"
+        hint = f"this is a bug in glowc; run again with `glowc --debug ...` and report what it prints{_issues()}"
     return InternalError(f"{type(error).__name__}: {error}", hint=hint)
+
+
+def _issues() -> str:
+    """Return where the metadata of the package says that issues go (project.urls of pyproject.toml), if it does."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        entries = metadata("glowc").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    return next((f" to {text.partition(', ')[2]}" for text in entries if text.startswith("Issues, ")), "")

@@ -1,4 +1,4 @@
-"""The command `eval`: how good a quantised model is on labelled data, on every machine, and which layer loses it."""
+"""The command `eval`: how good a quantised model is on labeled data, on every machine, and which layer loses it."""
 
 from __future__ import annotations
 
@@ -128,6 +128,6 @@ def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(
         "eval",
-        help="Compare float model, int8 model and its C on labelled data.\n\n"
+        help="Compare float model, int8 model and its C on labeled data.\n\n"
         "Example: glowc eval kws.onnx --float kws_fp32.onnx --data test.npz --labels labels.npy",
     )(evaluate)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from glowc.app.terminal import say, tell
+from glowc.app.options import JsonOpt
+from glowc.app.terminal import say_text, tell_written
 from glowc.errors import InputError
 
 
@@ -49,6 +50,7 @@ def example(
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="folder that it is copied to (default: its name)")
     ] = None,
+    as_json: JsonOpt = False,
 ) -> None:
     """Copy an example."""
     from glowc.compiler.files import copy_example, example_titles
@@ -56,11 +58,11 @@ def example(
     if name is None:
         titles = example_titles()
         width = max(map(len, titles), default=0)
-        say("\n".join(f"{known:{width}}  {title}" for known, title in titles.items()))
+        say_text("\n".join(f"{known:{width}}  {title}" for known, title in titles.items()), as_json)
         return
     to = folder or Path(name)
     copy_example(name, to)
-    tell(f"{name} is in {to}; its README.md says how to build and run it")
+    tell_written(to, f"{name} is in {to}; its README.md says how to build and run it", as_json)
 
 
 def register(app: typer.Typer) -> None:

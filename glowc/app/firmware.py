@@ -10,7 +10,7 @@ import typer
 
 from glowc.app.measure import note_core, open_bundle, target_of
 from glowc.app.options import BoardOpt, CpuOpt, JsonOpt, RunBoardOpt, SourceArg, compiles
-from glowc.app.terminal import say, say_json, tell
+from glowc.app.terminal import say_json, say_text, tell, tell_written
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def flash(
     ],
     board: BoardOpt,
     run: Annotated[bool, typer.Option("--run", help="do it instead of printing the commands")] = False,
+    as_json: JsonOpt = False,
 ) -> None:
     """Put firmware on a board."""
     from glowc.board import load_board
@@ -86,7 +87,7 @@ def flash(
 
     sections(elf)
     target = load_board(board)
-    say(flash_text(target, elf))
+    say_text(flash_text(target, elf), as_json)
     if run:
         do(target, elf)
 
@@ -98,12 +99,14 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="its name, and that of the folder")],
     like: Annotated[str, typer.Option("--from", metavar="BOARD", help="the board that is nearest: a name or a folder")],
     parent: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="where the folder is made")] = Path("."),
+    as_json: JsonOpt = False,
 ) -> None:
     """Copy a board."""
     from glowc.board.new import new_board
 
     folder = new_board(name, like, parent)
-    tell(f"{folder}: memory and flash command in board.toml, the same map in link.ld; then --board {folder}")
+    what = f"{folder}: memory and flash command in board.toml, the same map in link.ld; then --board {folder}"
+    tell_written(folder, what, as_json)
 
 
 @board_app.callback()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glowc.app.measure import machine_for
-from glowc.app.options import BoardOpt, CpuOpt, InputOpt, ModelArg, NameOpt, compiles
-from glowc.app.terminal import tell
+from glowc.app.options import BoardOpt, CpuOpt, InputOpt, JsonOpt, ModelArg, NameOpt, compiles
+from glowc.app.terminal import tell_written
 
 if TYPE_CHECKING:
     from glowc.compiler.options import CompileOptions
@@ -25,6 +25,7 @@ def kit(
     cpu: CpuOpt = None,
     name: NameOpt = None,
     force: Annotated[bool, typer.Option("--force", help="write also into a folder that holds files of others")] = False,
+    as_json: JsonOpt = False,
 ) -> None:
     """Write a regression test."""
     from dataclasses import replace
@@ -41,7 +42,7 @@ def kit(
     with TemporaryDirectory(prefix="glowc-") as temporary:
         write_bundle(compiled, Path(temporary))
         write_kit(kit_of(load_bundle(Path(temporary)), machine), folder, force=force)
-    tell(f"a test of {compiled.report['model']} on {machine.name}: make -C {folder} check")
+    tell_written(folder, f"a test of {compiled.report['model']} on {machine.name}: make -C {folder} check", as_json)
 
 
 def register(app: typer.Typer) -> None:

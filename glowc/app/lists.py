@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from glowc.app.options import JsonOpt
-from glowc.app.terminal import say, say_json
+from glowc.app.terminal import say, say_json, say_text
 from glowc.errors import InputError
 
 
@@ -37,6 +37,7 @@ def make_include(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="copy it there, making folders")
     ] = None,
+    as_json: JsonOpt = False,
 ) -> None:
     """Print the path of the Makefile fragment, or copy it."""
     from glowc.compiler.files import check_output, write_file
@@ -44,11 +45,13 @@ def make_include(
 
     path = data_dir("runtime_c") / "make" / "glowc.mk"
     if output is None:
-        say(str(path))
+        say_json({"output": str(path)}) if as_json else say(str(path))
         return
     check_output(output, makes_folders=True)
     output.parent.mkdir(parents=True, exist_ok=True)
     write_file(output, lambda file: file.write(path.read_bytes()))
+    if as_json:
+        say_json({"output": str(output)})
 
 
 def ops(
@@ -124,34 +127,36 @@ def docs(
         str | None, typer.Argument(metavar="PAGE", help="a page, such as memory; none: list them", show_default=False)
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="open the page in a program for text files")] = False,
+    as_json: JsonOpt = False,
 ) -> None:
     """List, print or open the documentation."""
     if page is None:
         pages = _pages()
         wide = max(map(len, pages))
-        say("\n".join(f"{name:{wide}}  {_title(path)}" for name, path in pages.items()))
+        say_text("\n".join(f"{name:{wide}}  {_title(path)}" for name, path in pages.items()), as_json)
         return
     path = _page(page)
     if open_ and typer.launch(str(path)) == 0:
         return
-    say(path.read_text(encoding="utf-8"), nl=False)
+    say_text(path.read_text(encoding="utf-8").rstrip("\n"), as_json)
 
 
 def explain(
     code: Annotated[
         str | None, typer.Argument(metavar="CODE", help="of an error, such as GL0101; none: list them")
     ] = None,
+    as_json: JsonOpt = False,
 ) -> None:
     """Explain an error."""
     sections = _page("errors").read_text(encoding="utf-8").split("\n## ")[1:]
     known = {text.partition(":")[0]: text for text in sections}
     if code is None:
-        say("\n".join(text.splitlines()[0].replace(":", " ", 1) for text in known.values()))
+        say_text("\n".join(text.splitlines()[0].replace(":", " ", 1) for text in known.values()), as_json)
         return
     found = known.get(code.strip().upper())
     if found is None:
         raise InputError(f"no error has the code {code}", hint="`glowc explain` lists the codes")
-    say(found.rstrip())
+    say_text(found.rstrip(), as_json)
 
 
 def schema(

@@ -46,6 +46,13 @@ def matrix(
         list[str], typer.Option("--opt", metavar="NAMES", help="size, balanced, speed; several by commas")
     ] = ["balanced"],  # noqa: B006
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="the results as a page")] = None,
+    reports: Annotated[
+        Path | None,
+        typer.Option("--reports", metavar="DIR", help="a page of `glowc report` for each cell, linked from --html"),
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="FILE", help="earlier results: --html shows what changed")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume/--restart", help="leave out what is done, or do all again")] = True,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=1, help="cells at the same time on this machine")
@@ -67,7 +74,8 @@ def matrix(
         check_output(html, "--html")
     opts = _chosen(opt, list(OPTS), "--opt")
     steps = _chosen(do, STEPS, "--do")
-    cells = cells_of(find_models(models), _words(boards), opts, steps, data)
+    before = _earlier(against)
+    cells = _with_pages(cells_of(find_models(models), _words(boards), opts, steps, data), reports)
     run = _runner(jobs, scheduler)
     with open_store(output) as store:
         finished = store.finished(cells) if resume else frozenset[str]()
@@ -79,10 +87,32 @@ def matrix(
             raise
         finally:
             results = store.results(cells)
-            _write_page(cells, results, html)
+            _write_page(cells, results, html, before)
     _tell(cells, results, len(left), as_json)
     if any(result["status"] in _BAD for result in results):
         raise typer.Exit(MISMATCH)
+
+
+def _earlier(path: Path | None) -> list[Result]:
+    """Return the results in a file."""
+    from glowc.machine.matrix_results import open_store
+
+    if path is None:
+        return []
+    if not path.is_file():
+        raise InputError(f"--against {path}: no such file", hint="results that an earlier `glowc matrix -o FILE` wrote")
+    with open_store(path) as store:
+        return store.every()
+
+
+def _with_pages(cells: list[Cell], folder: Path | None) -> list[Cell]:
+    """Return the cells with the places of their pages."""
+    from dataclasses import replace
+
+    if folder is None:
+        return cells
+    folder.mkdir(parents=True, exist_ok=True)
+    return [replace(cell, page=str(folder.resolve() / f"{cell.key}.html")) for cell in cells]
 
 
 def _words(texts: Sequence[str]) -> list[str]:
@@ -112,12 +142,12 @@ def _run(cells: Sequence[Cell], store: Store, run: Callable[[Sequence[Cell]], It
             progress(f"{result['name']} on {result['board']}: {result['status']}")
 
 
-def _write_page(cells: Sequence[Cell], results: Sequence[Result], html: Path | None) -> None:
+def _write_page(cells: Sequence[Cell], results: Sequence[Result], html: Path | None, before: Sequence[Result]) -> None:
     from glowc.compiler.files import write_file
     from glowc.machine.matrix_results import matrix_page
 
     if html is not None:
-        text = matrix_page(cells, results).encode()
+        text = matrix_page(cells, results, before, html.resolve().parent).encode()
         write_file(html, lambda file: file.write(text), "--html")
 
 
@@ -134,7 +164,7 @@ def _tell(cells: Sequence[Cell], results: Sequence[Result], ran: int, as_json: b
     console = plain_console()
     table = plain_table("model", "board", "opt", "", "")
     for r in shown:
-        table.add_row(r["name"], r["board"], r["opt"], r["status"], "; ".join(result_lines(r)))
+        table.add_row(r["name"], r["board"], r["opt"], r["status"], "; ".join(map(str, result_lines(r))))
     console.print(table)
     console.print(f"{summary(cells, results)}; {ran} ran now")
 

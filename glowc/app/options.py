@@ -105,9 +105,13 @@ TargetOpt = Annotated[
         help="a target of an installed package: your own kernels or back ends (docs/PLUGINS.md); repeatable",
     ),
 ]
-PerHourOpt = Annotated[float | None, typer.Option("--per-hour", help="days of a battery: so many inferences an hour")]
+PerHourOpt = Annotated[
+    float | None, typer.Option("--per-hour", metavar="N", help="days of a battery: so many inferences an hour")
+]
 BatteryOpt = Annotated[str, typer.Option("--battery", metavar="mAh,V", help="its capacity and voltage")]
-SleepOpt = Annotated[float, typer.Option("--sleep-ua", help="microamperes that the chip takes between inferences")]
+SleepOpt = Annotated[
+    float, typer.Option("--sleep-ua", metavar="N", help="microamperes that the chip takes between inferences")
+]
 DEFAULT_BATTERY = "220mAh,3V"  # what makers of a CR2032 state
 DEFAULT_SLEEP_UA = 5.0  # with RAM kept
 JsonOpt = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
@@ -223,7 +227,7 @@ def compile_options(values: Mapping[str, Any]) -> CompileOptions:
     return CompileOptions(**said, plugins=plugins)
 
 
-_WORDS: Mapping[object, str] = {str: "TEXT", Path: "PATH", int: "N", float: "N"}  # how the help says a type
+_WORDS: Mapping[object, str] = {str: "TEXT", Path: "FILE", int: "N", float: "N"}  # how the help says a type
 
 
 def declared(kind: type, *, shared: bool = True) -> list[inspect.Parameter]:
@@ -277,8 +281,7 @@ def compiles(command: Callable[..., None], *, whole: bool = False) -> Callable[.
         how = {p.name: values.pop(p.name) for p in said}
         command(**values, options=compile_options(how))
 
-    first = [p for p in own if p.default is p.empty or p.name in ("board", "cpu")]
-    return _with_signature(run, [*first, *said, *(p for p in own if p not in first)])
+    return _with_signature(run, [*own, *said])
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -14,6 +14,7 @@ from glowc.compiler.report import BenchReport, Report
 from glowc.machine.debug import DebugResult
 from glowc.machine.evaluate import Evaluation
 from glowc.machine.matrix import Result
+from glowc.machine.tflm import EngineComparison
 from glowc.machine.tune import Choice
 from glowc.machine.validate import Comparison
 from glowc.paths import SCHEMA
@@ -126,6 +127,18 @@ class MatrixData(TypedDict):
     results: list[Result]
 
 
+class WrittenData(TypedDict):
+    """`glowc example`, `log-mel`, `test-kit`, `board new` and `make-include`: where it is."""
+
+    output: str
+
+
+class TextData(TypedDict):
+    """`glowc docs`, `explain` and `flash`: what they print."""
+
+    text: str
+
+
 class BoardsData(TypedDict):
     """`glowc boards`."""
 
@@ -181,6 +194,7 @@ def documents() -> Mapping[str, type]:
         "run": RunData, "bench": BenchReport, "tune": TuneData, "validate": Comparison, "debug": DebugResult,
         "eval": Evaluation, "profile": ProfileData, "quantize": QuantizeData, "build": BuildData, "page": PageData,
         "matrix": MatrixData, "boards": BoardsData, "chips": ChipsData, "ops": OpsData, "doctor": DoctorData,
+        "compare": EngineComparison, "written": WrittenData, "text": TextData,
     }  # fmt: skip
 
 

@@ -18,8 +18,9 @@ from glowc.app.terminal import visible
 
 if TYPE_CHECKING:
     from glowc.compiler.report import BenchReport, LayerReport
+    from glowc.machine.tflm import EngineComparison
     from glowc.machine.tune import Choice
-    from glowc.machine.validate import Comparison
+    from glowc.machine.validate import Comparison, OutputComparison
 
 _MISSING = "-"
 
@@ -229,6 +230,32 @@ def validation_table(result: Comparison) -> None:
     if result.get("first_difference"):
         console.print(f"first instruction that differs: {result['first_difference']}")
     console.print("equal within what is allowed" if result["ok"] else "NOT equal")
+
+
+def engines_table(result: EngineComparison) -> None:
+    """Print a comparison with TensorFlow Lite Micro: figures, then outputs."""
+    console, engines = plain_console(), result["engines"]
+    chip = f", milliseconds modeled on {result['chip']}" if result["chip"] else ""
+    table = plain_table("", *(e["name"] for e in engines), title=f"{result['model']} on {result['board']}{chip}",
+                        numbers=tuple(e["name"] for e in engines))  # fmt: skip
+    table.add_row("measured on", *(e["on"] for e in engines))
+    table.add_row("instructions", *(_count(e["insns"]) for e in engines))
+    table.add_row("ms", *(_MISSING if e["ms"] is None else f"{e['ms']:,.3f}" for e in engines))
+    table.add_row("arena, bytes", *(_count(e["arena_bytes"]) for e in engines))
+    table.add_row("flash of the whole program, bytes", *(_count(e["flash_bytes"]) for e in engines))
+    console.print(table)
+    for engine in engines:
+        for row in engine["outputs"]:
+            console.print(f"output {row['name']}, glowc and {engine['name']} on {engine['on']}: {_difference(row)}")
+    console.print("operators: " + ", ".join(f"{count} {code}" for code, count in result["operators"].items()))
+    console.print("The arena of TFLM on this machine has pointers of 64 bits and room for its records.")
+
+
+def _difference(row: OutputComparison) -> str:
+    if row["max_abs"] == 0:
+        return f"{row['samples']} of {row['samples']} samples equal"
+    allowed = "" if row["allowed"] == "equal" else f", {row['allowed']} allowed"
+    return f"{100 * row['equal_share']:.3f} % equal, at most {row['max_abs']:.4g} apart{allowed}"
 
 
 def boards_data() -> list[BoardRow]:

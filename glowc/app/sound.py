@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from glowc.app.options import grouped
-from glowc.app.terminal import tell
+from glowc.app.options import JsonOpt, grouped
+from glowc.app.terminal import tell_written
 from glowc.compiler.log_mel import LogMel
 
 
@@ -19,12 +19,14 @@ def features(
     codes_of: Annotated[
         Path | None, typer.Option("--codes-of", metavar="NET", help="int8 features for the input of this network")
     ] = None,
+    as_json: JsonOpt = False,
 ) -> None:
     """Write a front end for sound."""
     from glowc.api.sound import codes_for, log_mel
 
     log_mel(output, how, codes=codes_for(codes_of) if codes_of is not None else None)
-    tell(f"{output}: {how.bins} features of {how.window} samples of {how.sample_rate} Hz")
+    what = f"{output}: {how.bins} features of {how.window} samples of {how.sample_rate} Hz"
+    tell_written(output, what, as_json)
 
 
 def register(app: typer.Typer) -> None:

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -75,6 +76,16 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
 def say_json(data: Mapping[str, Any]) -> None:
     """Print what a command says to scripts: one object, with the number of the schemas (docs/STABILITY.md)."""
     say(json.dumps({"schema": SCHEMA, **data}))
+
+
+def tell_written(output: Path, text: str, as_json: bool) -> None:
+    """Print what was written: as JSON where it is, else a line, unless it is to be quiet."""
+    say_json({"output": str(output)}) if as_json else tell(text)
+
+
+def say_text(text: str, as_json: bool) -> None:
+    """Print a text that is the result."""
+    say_json({"text": text}) if as_json else say(text)
 
 
 def say_error(error: GlowcError) -> None:

@@ -77,9 +77,11 @@ class CompileOptions(Checked):
     plan: Annotated[Plan, _PLAN] = "auto"
     arena_split: Annotated[bool, Flag("split the arena among the board's arena_regions")] = False
     regions: Annotated[tuple[tuple[str, Size | None], ...], _REGION] = ()
-    tuned: Annotated[Path | None, Flag("measured kernel choices: a file written by `glowc tune`")] = None
+    tuned: Annotated[Path | None, Flag("measured kernel choices, written by `glowc tune`", metavar="FILE")] = None
     plugins: Annotated[tuple[Path, ...], _PLUGIN] = ()
-    dump_dir: Annotated[Path | None, Flag("folder for the IR after each pass", "--dump-ir", shared=False)] = None
+    dump_dir: Annotated[Path | None, Flag("for the IR after each pass", "--dump-ir", metavar="DIR", shared=False)] = (
+        None
+    )
     dump_onnx: Annotated[Path | None, _DUMP_ONNX] = None
     stop_after: Annotated[str | None, Flag("end after this graph pass", shared=False)] = None
     input_stream: Annotated[InputStream, _STREAM] = "whole"

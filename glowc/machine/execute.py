@@ -248,7 +248,7 @@ def execute(
         count = len(next(iter(inputs.values()))) if inputs else 1
         write_samples(work / "in.bin", info, inputs, count)
         result: RunResult = run_elf(elf.path, board, cwd=work, marks=marks, timeout_s=timeout_s)
-        outputs = _read_samples(work / "out.bin", info, count)
+        outputs = read_samples(work / "out.bin", info, count)
         stack_bytes = int(np.fromfile(work / "status.bin", np.uint32)[0])
     return Execution(outputs, stack_bytes, result.marks, elf)
 
@@ -354,6 +354,7 @@ def _arena_sections(macro: str, info: BundleInfo, board: Board) -> list[str]:
 
 
 def write_samples(path: Path, info: BundleInfo, inputs: Mapping[str, np.ndarray], count: int) -> None:
+    """Write the file that a sample-feeding program reads, from inputs in the form of the bundle."""
     with path.open("wb") as file:
         file.write(np.uint32(count).tobytes())
         for i in range(count):
@@ -361,7 +362,8 @@ def write_samples(path: Path, info: BundleInfo, inputs: Mapping[str, np.ndarray]
                 file.write(np.ascontiguousarray(inputs[port.name][i]).tobytes())
 
 
-def _read_samples(path: Path, info: BundleInfo, count: int) -> dict[str, np.ndarray]:
+def read_samples(path: Path, info: BundleInfo, count: int) -> dict[str, np.ndarray]:
+    """Return the outputs, in the form of the bundle, that a sample-feeding program wrote."""
     data, position = path.read_bytes(), 0
     outputs: dict[str, list[np.ndarray]] = {p.name: [] for p in info.outputs}
     for _ in range(count):

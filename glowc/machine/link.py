@@ -45,6 +45,11 @@ class Elf:
         return self.sizes.data
 
     @property
+    def flash(self) -> int:
+        """Return the bytes that are flashed: code, constants and initial values."""
+        return self.text + self.rodata + self.data
+
+    @property
     def bss(self) -> int:
         """Return the bytes of zeroed variables, the arena included, the stack not."""
         return self.sizes.bss

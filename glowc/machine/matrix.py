@@ -26,6 +26,7 @@ from glowc.frontend.reader import ENDINGS
 from glowc.graph.graph import Graph
 from glowc.machine.cycles.measure import add_cycles
 from glowc.machine.execute import add_emulated, bench, load_bundle, read_inputs
+from glowc.machine.page import page_of, render_page
 from glowc.machine.validate import validate_bundle
 from glowc.paths import package_hash
 
@@ -39,7 +40,10 @@ _FOLDER = f"--models names a folder with {', '.join(ENDINGS)} files"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one cell is: `name` is the model's for people, `data` its samples, "" for random ones."""
+    """What one cell is: `name` is the model's for people, `data` its samples, "" for random ones.
+
+    `page` is where the page of `glowc report` goes, "" for nowhere.
+    """
 
     name: str
     model: str
@@ -49,11 +53,13 @@ class Cell:
     steps: tuple[str, ...]
     data: str = ""
     data_hash: str = ""
+    page: str = ""
 
     @property
     def key(self) -> str:
         """What a result is found by again: all that it depends on, and not where the files lie."""
         parts = {**asdict(self), "model": "", "data": "", "glowc": package_hash()}
+        del parts["page"]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -156,6 +162,8 @@ def _run(cell: Cell, folder: Path, result: Result) -> None:
         said = add_emulated(report, info, board, inputs)
         result["message"] = said or add_cycles(report, info, board, default_chip(board), inputs, required=False)
     result["figures"] = dict(_figures(report))
+    if cell.page:
+        Path(cell.page).write_text(render_page(page_of(report)), encoding="utf-8", newline="\n")
 
 
 def _figures(report: BenchReport) -> Iterator[tuple[str, float | None]]:

@@ -6,17 +6,20 @@ board and an option.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from glowc.board import default_chip, load_board
 from glowc.codegen.kernels import environment
 from glowc.errors import FileError, InputError
 from glowc.machine.matrix import FAILED, FIGURES, Cell, Result
+from glowc.machine.page import policy_hash
 
 _APPLICATION = 0x676C6F77  # "glow": says that the file is ours
 _COLUMNS = ("key", "name", "board", "opt", "status", "message", "seconds", "reference", "equal_share", *FIGURES)
@@ -46,6 +49,11 @@ class Store:
         rows = self._db.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells")
         known = {row[0]: row for row in rows}
         return [_result(known[cell.key]) for cell in cells if cell.key in known]
+
+    def every(self) -> list[Result]:
+        """Return all results, of each model on a board with an option the last one that was added."""
+        rows = self._db.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells ORDER BY rowid")
+        return list({_place(result): result for result in map(_result, rows)}.values())
 
     def finished(self, cells: Sequence[Cell]) -> frozenset[str]:
         """Return the keys of the cells that need not run again: those that failed may have lacked a tool or memory."""
@@ -82,11 +90,34 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A line about a result: of a figure its `value`, and its `change` from an earlier one (0.1: 10 % more)."""
+
+    text: str
+    value: float | None = None
+    change: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """Whether less or more is taken than before."""
+        return "" if not self.change else "worse" if self.change > 0 else "better"
+
+    def __str__(self) -> str:
+        return self.text if not self.change else f"{self.text} ({100 * self.change:+.1f} %)"
+
+
+@dataclass(frozen=True, slots=True)
 class PageCell:
-    """What stands in a cell."""
+    """What is in a cell; `link` leads to the page of its report."""
 
     status: str
-    lines: tuple[str, ...]
+    lines: tuple[Line, ...] = ()
+    link: str = ""
+
+    @property
+    def order(self) -> float | str:
+        """What the page sorts a column by: the first figure."""
+        return next((line.value for line in self.lines if line.value is not None), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +128,27 @@ class PageRow:
     cells: tuple[PageCell, ...]
 
 
-def matrix_page(cells: Sequence[Cell], results: Sequence[Result]) -> str:
-    """Return the page; a cell without a result is open."""
-    known = {result["key"]: result for result in results}
+def matrix_page(
+    cells: Sequence[Cell], results: Sequence[Result], before: Sequence[Result] = (), folder: Path = Path()
+) -> str:
+    """Return the page, which lies in `folder`; a cell without a result is open. Figures are compared with `before`."""
+    known, earlier = {result["key"]: result for result in results}, {_place(result): result for result in before}
     columns = list(dict.fromkeys((cell.board, cell.opt) for cell in cells))
-    rows = []
-    for name in dict.fromkeys(cell.name for cell in cells):
-        own = {(cell.board, cell.opt): known.get(cell.key) for cell in cells if cell.name == name}
-        rows.append(PageRow(name, tuple(_shown(own.get(column)) for column in columns)))
+    shown: dict[str, dict[tuple[str, str], PageCell]] = {}
+    for cell in cells:
+        old = earlier.get((cell.name, cell.board, cell.opt))
+        shown.setdefault(cell.name, {})[cell.board, cell.opt] = _shown(cell, known.get(cell.key), old, folder)
+    rows = [PageRow(name, tuple(own.get(c, PageCell("open")) for c in columns)) for name, own in shown.items()]
     heads = [f"{board}, {opt}" for board, opt in columns]
-    template = environment().get_template("matrix/page.html.j2")
-    return template.render(rows=rows, columns=heads, summary=summary(cells, results))
+    env = environment()
+    script = env.get_template("matrix/sort.js").render()
+    return env.get_template("matrix/page.html.j2").render(
+        rows=rows, columns=heads, summary=summary(cells, results), script=script, script_hash=policy_hash(script)
+    )
+
+
+def _place(result: Result) -> tuple[str, str, str]:
+    return result["name"], result["board"], result["opt"]
 
 
 def summary(cells: Sequence[Cell], results: Sequence[Result]) -> str:
@@ -118,22 +159,40 @@ def summary(cells: Sequence[Cell], results: Sequence[Result]) -> str:
     return f"{len(cells)} cells: {', '.join([*parts, *([f'{left} open'] if left else [])])}"
 
 
-def _shown(result: Result | None) -> PageCell:
-    return PageCell("open", ()) if result is None else PageCell(result["status"], tuple(result_lines(result)))
+def _shown(cell: Cell, result: Result | None, before: Result | None, folder: Path) -> PageCell:
+    if result is None:
+        return PageCell("open")
+    link = ""
+    if cell.page and Path(cell.page).is_file():
+        link = Path(os.path.relpath(cell.page, folder)).as_posix()
+    return PageCell(result["status"], tuple(result_lines(result, before)), link)
 
 
-def result_lines(result: Result) -> Iterator[str]:
-    """Yield what a person wants to know of a result, the most important first."""
-    figures = result["figures"]
+def result_lines(result: Result, before: Result | None = None) -> Iterator[Line]:
+    """Yield what a person wants to know of a result, the most important first, compared with an earlier one."""
+    figures, old = result["figures"], before["figures"] if before is not None else {}
     share = result["equal_share"]
     if share is not None:
-        yield f"{100 * share:.3f} % equal"
-    for name, unit in (("ms", "ms"), ("insns", "instructions"), ("arena_bytes", "bytes of arena")):
+        yield Line(f"{100 * share:.3f} % equal")
+    chip = default_chip(load_board(result["board"]))
+    for name, unit in (("ms", f"ms on {chip.name if chip else ''}"), ("insns", "instructions"),
+                       ("arena_bytes", "bytes of arena")):  # fmt: skip
         value = figures.get(name)
         if value is not None:
-            yield f"{value:,.2f} {unit}" if unit == "ms" else f"{value:,.0f} {unit}"
-    parts = [figures.get("text_bytes") or 0, figures.get("rodata_bytes") or figures.get("weights_bytes") or 0]
-    if any(parts):
-        yield f"{sum(parts):,.0f} bytes of flash" if parts[0] else f"{parts[1]:,.0f} bytes of constants"
+            yield Line(f"{value:,.2f} {unit}" if name == "ms" else f"{value:,.0f} {unit}", value,
+                       _change(value, old.get(name)))  # fmt: skip
+    code, constants = _flash(figures)
+    if code or constants:
+        total = code + constants
+        what = "bytes of flash" if code else "bytes of constants"
+        yield Line(f"{total:,.0f} {what}", total, _change(total, sum(_flash(old))))
     if result["message"]:
-        yield result["message"]
+        yield Line(result["message"])
+
+
+def _flash(figures: Mapping[str, float | None]) -> tuple[float, float]:
+    return figures.get("text_bytes") or 0, figures.get("rodata_bytes") or figures.get("weights_bytes") or 0
+
+
+def _change(value: float, before: float | None) -> float | None:
+    return value / before - 1 if before else None

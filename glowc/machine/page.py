@@ -199,11 +199,11 @@ def render_page(page: Page) -> str:
     style, script = (env.get_template(f"report/{name}").render() for name in ("style.css.j2", "script.js.j2"))
     return env.get_template("report/page.html.j2").render(
         title=escape(f"{page['report']['model']} on {page['report']['board']}"), style=style, script=script,
-        style_hash=_policy_hash(style), script_hash=_policy_hash(script), data=_embedded(page),
+        style_hash=policy_hash(style), script_hash=policy_hash(script), data=_embedded(page),
     )  # fmt: skip
 
 
-def _policy_hash(text: str) -> str:
+def policy_hash(text: str) -> str:
     """Return how a content security policy names a style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 

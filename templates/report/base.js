@@ -111,7 +111,7 @@ function costOf(layer) {
   return hasInsns ? layer.insns : layer.cycles_estimate;
 }
 
-const costUnit = hasCycles ? "cycles, modelled" : hasInsns ? "instructions, counted" : "cycles, estimated";
+const costUnit = hasCycles ? "cycles, modeled" : hasInsns ? "instructions, counted" : "cycles, estimated";
 const costSum = layers.reduce((sum, layer) => sum + (costOf(layer) || 0), 0) || 1;
 
 function constantBytes(layer) {

@@ -28,7 +28,7 @@ function cards() {
         ? "estimated"
         : "not measured";
   const macs = count(report.macs);
-  fill(section("cards"), {}, [
+  const shown = [
     card("Arena (RAM)", count(report.arena_bytes), memoryNote()),
     card("Stack", count(stack), stackNote),
     card(
@@ -37,7 +37,7 @@ function cards() {
       measured ? "code and constants" : flash ? "code is estimated" : "code was not measured",
     ),
     hasCycles
-      ? card("Time", `${digits(report.ms, 3)} ms`, `${report.chip.name} at ${report.chip.clock_mhz} MHz, modelled`)
+      ? card("Time", `${digits(report.ms, 3)} ms`, `${report.chip.name} at ${report.chip.clock_mhz} MHz, modeled`)
       : null,
     hasCycles ? card("Cycles", count(report.cycles), trusted(report.chip)) : null,
     report.uj !== undefined ? card("Energy", `${digits(report.uj, 2)} µJ`, energyNote()) : null,
@@ -45,12 +45,16 @@ function cards() {
       ? card("Instructions", count(report.insns), "counted, one inference")
       : card("Instructions", count(report.insns_estimate), "estimated, one inference"),
     card("Multiply-accumulates", macs, `${layers.length} layers`),
-  ]);
+  ].filter(Boolean);
+  /* At most half of them in a line: seven are four and three, not six and one. */
+  const most = Math.ceil(shown.length / 2);
+  const least = `max(170px, (100% - ${12 * (most - 1)}px) / ${most})`;
+  fill(section("cards"), { style: { gridTemplateColumns: `repeat(auto-fit, minmax(${least}, 1fr))` } }, shown);
 }
 
 function energyNote() {
   const battery = report.battery;
-  const each = `${report.chip.energy.pj_per_cycle} pJ a cycle, modelled`;
+  const each = `${report.chip.energy.pj_per_cycle} pJ a cycle, modeled`;
   if (!battery) return each;
   return `${each}; ${count(battery.days)} days of ${battery.capacity_mah} mAh at ${count(battery.per_hour)} an hour`;
 }

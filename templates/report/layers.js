@@ -45,7 +45,7 @@ function layerColumns() {
     },
     ...(hasCycles
       ? [
-          numbered("cycles", (row) => row.cycles, "modelled"),
+          numbered("cycles", (row) => row.cycles, "modeled"),
           { title: "ms", value: (row) => row.ms, text: (row) => digits(row.ms, 3), n: true },
           ...(report.uj !== undefined
             ? [{ title: "µJ", value: (row) => row.uj, text: (row) => digits(row.uj, 2), n: true }]

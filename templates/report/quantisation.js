@@ -1,6 +1,6 @@
 const LIMITS = { s4: [-8, 7], s8: [-128, 127], u8: [0, 255], s16: [-32768, 32767], u16: [0, 65535] };
 
-/* The quantised value that a profiled float value became. */
+/* The quantized value that a profiled float value became. */
 function quantOf(name, known) {
   for (const end of ["", "_quantized", "_q", ".q"]) {
     const found = known.get(name + end) || known.get(`${name}${end}.nhwc`);
@@ -50,7 +50,7 @@ function plot(h, quant) {
   const first = `seen ${short(h.low)} to ${short(h.high)}`;
   const second = range
     ? `codes reach ${short(range[0])} to ${short(range[1])}, ${percent(drawn.lost)} cut off`
-    : "not quantised under this name";
+    : "not quantized under this name";
   return el(
     "div",
     { class: "plot" },
@@ -76,7 +76,7 @@ function errorTable(rows) {
       value: (row) => row.sqnr_db,
       text: (row) => digits(row.sqnr_db, 1),
       n: true,
-      about: "signal to quantisation noise",
+      about: "signal to quantization noise",
     },
     {
       title: "lost here dB",
@@ -169,6 +169,6 @@ function drawQuantisation() {
   }
   if (known.size)
     here.append(
-      el("details", {}, el("summary", {}, `${known.size} quantised values`), quantTable(report.quantisation)),
+      el("details", {}, el("summary", {}, `${known.size} quantized values`), quantTable(report.quantisation)),
     );
 }

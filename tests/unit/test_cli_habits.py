@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,3 +99,23 @@ def test_an_operator_that_is_missing_has_a_way_on(glowc: Glowc) -> None:
     path = save(model(nodes, {"x": "f32[1,4]"}, "y", domains=["com.me"]))
     done = refused(glowc, "compile", path, "-o", "o", says=["unsupported operator com.me::Softmaks"], hint="--plugin")
     assert "near to Softmaks: Softmax" in done.err
+
+
+def helps(glowc: Glowc) -> dict[str, str]:
+    """The help of each command."""
+    names = re.findall(r"^  (\S+)  ", glowc("--help").out.partition("Commands:")[2], re.MULTILINE)
+    assert len(names) > 20
+    return {name: glowc(name, "--help").out for name in names}
+
+
+def test_help_has_words_for_types_and_the_width_of_the_terminal(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    found = helps(glowc)
+    assert not [name for name, text in found.items() if re.search(r"<\w+>|list\[|\{[A-Z]|\bPATH\b", text)]
+    assert "compile [OPTIONS] MODEL..." in found["compile"]
+    assert 80 < max(len(line) for text in found.values() for line in text.splitlines()) <= 100
+
+
+def test_help_begins_with_what_only_this_command_has(glowc: Glowc) -> None:
+    text = glowc("bench", "--help").out
+    assert text.index("--chip") < text.index("--json") < text.index("--batch-size")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +22,7 @@ from glowc.machine.matrix import FIGURES, Cell, Result, cells_of, find_models, r
 from glowc.machine.matrix_results import matrix_page, open_store
 from glowc.machine.matrix_run import connect, run_here, run_there
 from tests.conftest import require_module, require_tool
-from tests.unit.cli_calls import DIGITS, Glowc, refused
+from tests.unit.cli_calls import DIGITS, Glowc, accepted, refused
 
 
 @pytest.fixture
@@ -64,6 +68,54 @@ def test_a_cell_is_measured_and_compared(models: Path) -> None:
     assert (result["status"], result["equal_share"]) == ("done", 1.0)
     assert result["figures"]["text_bytes"] is not None
     assert "100.000 % equal" in matrix_page([cell], [result])
+
+
+def test_page_links_reports_names_the_chip_and_shows_changes(models: Path, tmp_path: Path) -> None:
+    require_tool("cc")
+    cell = replace(_cells(models, ("bench",))[0], page=str(tmp_path / "pages" / "one.html"), board="nucleo-l4r5zi")
+    (tmp_path / "pages").mkdir()
+    Path(cell.page).write_text("a page")
+    figures = {**dict.fromkeys(FIGURES), "ms": 2.0, "arena_bytes": 50}
+    now: Result = {**_fake(cell), "figures": figures}
+    before: Result = {**now, "key": "other", "figures": {**figures, "ms": 1.0, "arena_bytes": 100}}
+    page = matrix_page([cell], [now], [before], tmp_path)
+    assert '<a href="pages/one.html">done</a>' in page
+    assert '<small class="worse">2.00 ms on stm32l4r5 (+100.0 %)</small>' in page
+    assert '<small class="better">50 bytes of arena (-50.0 %)</small>' in page
+    assert 'data-order="2.0"' in page
+
+
+def test_page_sorts_in_a_browser(tmp_path: Path) -> None:
+    """`make test-report` installs the browser."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("chromium is not installed: make test-report")
+    cells = [Cell(name, "", "", "host", "size", ()) for name in ("a", "b", "c")]
+    figures = [{**dict.fromkeys(FIGURES), "insns": insns} for insns in (30, 100, 9)]
+    results: list[Result] = [{**_fake(cell), "figures": f} for cell, f in zip(cells, figures, strict=True)]
+    order = "document.title = [...document.querySelectorAll('tbody th')].map((th) => th.textContent).join('')"
+    script = f"<script>document.querySelectorAll('thead th')[1].click(); {order}</script>"
+    page = re.sub(r"<meta http-equiv[^>]*>", "", matrix_page(cells, results)).replace("</body>", f"{script}</body>")
+    (tmp_path / "m.html").write_text(page)
+    argv = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom", (tmp_path / "m.html").as_uri()]  # fmt: skip
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
+    assert "<title>cab</title>" in done.stdout
+
+
+def test_reports_are_written_and_earlier_results_read(glowc: Glowc, models: Path, tmp_path: Path) -> None:
+    require_tool("cc")
+    (models / "deep/net/model.onnx").unlink()
+    argv = ("matrix", "--models", models, "--do", "bench", "--html", "m.html", "--reports", "pages")
+    accepted(glowc, *argv, "-o", "one.sqlite")
+    (report,) = Path("pages").iterdir()
+    assert f'href="pages/{report.name}"' in Path("m.html").read_text()
+    assert "digits" in report.read_text()
+    with closing(sqlite3.connect("one.sqlite")) as db, db:
+        db.execute("UPDATE cells SET arena_bytes = 2 * arena_bytes")
+    accepted(glowc, *argv, "-o", "two.sqlite", "--against", "one.sqlite")
+    assert re.findall(r"\([+-].*?%\)", Path("m.html").read_text()) == ["(-50.0 %)"]
+    refused(glowc, *argv, "-o", "two.sqlite", "--against", "none.sqlite", says=["no such file"], hint="glowc matrix")
 
 
 def test_a_model_that_is_none_is_a_result_and_shown_as_text(models: Path) -> None:

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import onnx
 import pytest
 
 from glowc.machine.page import edges_of, page_of, read_report, render_page
+from tests.conftest import ROOT, require_module
 from tests.unit.cli_calls import DIGITS, Glowc, refused, save
 
 EVIL = '</script><img src=x onerror="document.title=1">&<!--'
@@ -179,3 +181,11 @@ def test_page_in_a_browser(page: str, bundle: Path, tmp_path: Path) -> None:
     assert seen["details"] > 5
     assert seen["blocks"] > 2
     assert seen["away"] > 0
+
+
+def test_picture_is_of_this_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = require_module("PIL.Image")
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    script = import_module("report_picture")
+    with image.open(script.PICTURE) as picture:
+        assert picture.text[script.KEY] == script.page_hash(), "make report-picture"

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer.main
 
+from glowc.app import cli
 from glowc.app.schemas import documents, schema_of
 from glowc.paths import SCHEMA
 from tests.conftest import ROOT, require_module, require_tool
@@ -53,6 +55,23 @@ def test_commands_without_tools(glowc: Glowc) -> None:
     holds("page", accepted(glowc, "report", "out", "--no-measure", "--json"))
 
 
+def test_commands_that_write_or_print_text(glowc: Glowc) -> None:
+    written = (
+        ("example", "digits", "there"), ("log-mel", "-o", "log_mel.onnx"), ("make-include", "-o", "glowc.mk"),
+        ("board", "new", "own", "--from", "rpi-pico"), ("make-include",),
+    )  # fmt: skip
+    for argv in written:
+        assert Path(holds("written", accepted(glowc, *argv, "--json"))["output"]).exists()
+    for argv in (("example",), ("docs",), ("docs", "faq"), ("explain",), ("explain", "GL0101")):
+        assert holds("text", accepted(glowc, *argv, "--json"))["text"]
+    assert holds("error", glowc("explain", "GL0999", "--json").out)["error"]["code"] == "GL0201"
+
+
+def test_every_command_has_json(glowc: Glowc) -> None:
+    names = set(typer.main.get_command(cli.app).commands) - {"board", "schema"}  # a group; what is JSON anyway
+    assert not [name for name in names if "--json" not in glowc(name, "--help").out]
+
+
 def test_commands_that_quantise(glowc: Glowc) -> None:
     np.save("x.npy", np.random.default_rng(0).random((8, 1, 8, 8), np.float32))
     np.save("y.npy", np.arange(8))
@@ -68,6 +87,8 @@ def test_commands_that_run_on_this_machine(glowc: Glowc) -> None:
     require_tool("cc")
     images(image=GOOD)
     holds("run", accepted(glowc, "run", DIGITS, "-i", "in.npz", "-o", "o.npz", "--json"))
+    kit = accepted(glowc, "test-kit", DIGITS, "kit", "-i", "in.npz", "--board", "host", "--json")
+    assert holds("written", kit)["output"] == "kit"
     holds("validate", accepted(glowc, "validate", DIGITS, "-i", "in.npz", "--json"))
     holds("debug", accepted(glowc, "debug", DIGITS, "-i", "in.npz", "--json"))
     np.save("x.npy", np.random.default_rng(0).random((4, 1, 8, 8), np.float32))

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
+from email.message import Message
 from pathlib import Path
 
 import onnx
@@ -134,3 +136,16 @@ def test_make_compiles_again_after_an_update_of_glowc(tmp_path: Path) -> None:
     assert compiled("glowc 0.1.0+22222222\n") == 2
     assert compiled("", "./none") == 2
     assert compiled("glowc 0.1.0+22222222\n") == 2
+
+
+def test_a_bug_is_to_be_reported_where_the_metadata_says(glowc: Glowc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of project.urls in pyproject.toml, which has no addresses before the first release."""
+    known = Message()
+    known["Project-URL"] = "Source, https://example.com/glowc"
+    known["Project-URL"] = "Issues, https://example.com/glowc/issues"
+    monkeypatch.setattr("importlib.metadata.metadata", lambda _: known)
+    monkeypatch.setattr("glowc.app.lists._pages", lambda: 1 / 0)
+    failed = glowc("docs")
+    assert (failed.status, "report what it prints to https://example.com/glowc/issues" in failed.err) == (2, True)
+    names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
+    assert set(names) <= {"Source", "Issues", "Documentation", "Security"}

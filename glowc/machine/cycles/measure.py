@@ -24,7 +24,7 @@ from glowc.machine.qemu import trace_elf
 ENERGY_NOT_KNOWN = "not known: no measurement of this chip's energy is published"
 _WEIGHTS, _ARENA = 0, 1  # the first areas
 _BEFORE = 1  # segment of main_run.c between its first two marks: what a mark takes
-_INFERENCE, _FIRST_LAYER = 2, 3  # after that one: the call, and in a program that marks layers the first of them
+INFERENCE, _FIRST_LAYER = 2, 3  # after that one: the call, and in a program that marks layers the first of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def measure_cycles(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray
 
     Raises ToolError when a compiler, QEMU or llvm-mca is missing or fails, BoardError for a core without rules.
     """
-    whole = _counts(info, chip, inputs, profile=False)[_INFERENCE]
+    whole = _counts(info, chip, inputs, profile=False)[INFERENCE]
     calls = _measure_calls(info, chip, inputs)
     if chip.memory is not None:  # what comes ahead comes while its own layer computes
         whole = replace(whole, data=sum(count.data for count in calls))
@@ -158,14 +158,20 @@ def _counts(
         work = keep or Path(folder)
         elf = build_bundle(info, board, work, profile=profile, in_order=True, extra_flags=extra_flags).path
         write_samples(work / "in.bin", info, inputs, 1)
-        text = trace_elf(
-            elf,
-            board,
-            cwd=work,
-            caches=(*cache_arguments(chip), *_areas(info, board, elf, slow=chip.memory is not None)),
-        )
-        segments = [replace(segment, blocks=joined(segment.blocks)) for segment in read_trace(text)]
-        pipeline = read_pipeline(elf, board, chip.core, (block for s in segments[_BEFORE:] for block in s.blocks))
+        return count_program(elf, board, chip, work, _names(info, elf))
+
+
+def count_program(
+    elf: Path, board: Board, chip: Chip, work: Path, names: tuple[Sequence[str], Sequence[str]]
+) -> list[Count]:
+    """Return a count of each segment of a run in `work`, what a call of glow_mark takes subtracted.
+
+    The first segment is that between the first two calls. `names` are symbols: of the constants, and of the arena.
+    """
+    slow = chip.memory is not None
+    text = trace_elf(elf, board, cwd=work, caches=(*cache_arguments(chip), *_areas(names, board, elf, slow=slow)))
+    segments = [replace(segment, blocks=joined(segment.blocks)) for segment in read_trace(text)]
+    pipeline = read_pipeline(elf, board, chip.core, (block for s in segments[_BEFORE:] for block in s.blocks))
     ram = [region for region in board.memory.values() if region.kind == "ram"]
 
     def waits(address: int) -> bool:
@@ -191,14 +197,22 @@ def _cache(cache: Cache) -> str:
     return f"{cache.line_bytes}:{cache.ways}:{cache.sets}"
 
 
-def _areas(info: BundleInfo, board: Board, elf: Path, *, slow: bool) -> Iterator[str]:
-    """Yield the areas of a trace: the model's constants, its arena, then the board's memories; RAM may be `slow`."""
-    ram = "c" if slow else "t"
+def _names(info: BundleInfo, elf: Path) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the symbols of a bundle's constants, and of its arena."""
     prefixes, found = [c_ident(name).lower() for name in data_names(info)], symbols(elf)
-    for ends, whole, kind in ((("_w_", "_blob"), "_weights", "f"), (("_arena",), "_arena", ram)):
-        starts = tuple(prefix + end for prefix in prefixes for end in ends)
-        names = [n for n in found if n.lower().startswith(starts) or n.lower() in {p + whole for p in prefixes}]
-        spans = [(found[n].address, found[n].address + found[n].size) for n in names]
+
+    def of(ends: Sequence[str], whole: str) -> list[str]:
+        starts, wholes = tuple(prefix + end for prefix in prefixes for end in ends), {p + whole for p in prefixes}
+        return [n for n in found if n.lower().startswith(starts) or n.lower() in wholes]
+
+    return of(("_w_", "_blob"), "_weights"), of(("_arena",), "_arena")
+
+
+def _areas(names: tuple[Sequence[str], Sequence[str]], board: Board, elf: Path, *, slow: bool) -> Iterator[str]:
+    """Yield the areas of a trace: the model's constants, its arena, then the board's memories; RAM may be `slow`."""
+    ram, found = "c" if slow else "t", symbols(elf)
+    for area, kind in zip(names, ("f", ram), strict=True):
+        spans = [(found[n].address, found[n].address + found[n].size) for n in area]
         begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
         yield f"area={begin:#x}:{end - begin:#x}:{kind}"
     for region in board.memory.values():
