@@ -184,7 +184,8 @@ bench-host: setup  #- time on this machine, compared with onnxruntime
 	$(PY) scripts/bench_host.py $(foreach m,mlperf_ic_resnet8 mlperf_kws_dscnn mlperf_vww_mobilenetv1 \
 	  mlperf_ad_autoencoder torch_tinybert_qdq mlperf_ic_resnet8_fp32 mlperf_kws_dscnn_fp32 \
 	  mlperf_vww_mobilenetv1_fp32 torch_tinybert_fp32,../shared/models/$(m)/model.onnx) mobilenet_v2 resnet50 bert_mini \
-	  squeezenet efficientnet_lite0 mobilenet_v2_fp32 resnet50_fp32 bert_mini_fp32
+	  squeezenet efficientnet_lite0 mobilenet_v2_fp32 resnet50_fp32 bert_mini_fp32 \
+	  squeezenet_fp32 efficientnet_lite0_fp32
 
 bench-blocks: setup  #- layers with codes of 4 bits by blocks: instructions on A64, time on this machine
 	$(PY) scripts/bench_blocks.py

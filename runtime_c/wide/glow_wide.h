@@ -51,8 +51,13 @@ GLOW_INLINE int32_t glow_wide_level(void) {
 #endif
 
 #define GLOW_WIDE_ALWAYS static inline __attribute__((always_inline, unused))
-#define GLOW_WIDE_2(M) M(0) M(1)
-#define GLOW_WIDE_4(M) M(0) M(1) M(2) M(3)
-#define GLOW_WIDE_8(M) GLOW_WIDE_4(M) M(4) M(5) M(6) M(7)
+#define GLOW_WIDE_1(M) M(0)
+#define GLOW_WIDE_2(M) GLOW_WIDE_1(M) M(1)
+#define GLOW_WIDE_3(M) GLOW_WIDE_2(M) M(2)
+#define GLOW_WIDE_4(M) GLOW_WIDE_3(M) M(3)
+#define GLOW_WIDE_5(M) GLOW_WIDE_4(M) M(4)
+#define GLOW_WIDE_6(M) GLOW_WIDE_5(M) M(5)
+#define GLOW_WIDE_7(M) GLOW_WIDE_6(M) M(6)
+#define GLOW_WIDE_8(M) GLOW_WIDE_7(M) M(7)
 
 #endif

@@ -146,26 +146,40 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_q31_256(__m256i sums, __m256i 
   return _mm256_sub_epi32(_mm256_srav_epi32(v, right), up);
 }
 
+/* what ends of all outputs share */
+typedef struct {
+  __m256 low, high;
+  __m256i zp, lo, hi;
+  int32_t fixed;
+} glow_wide_end256_t;
+
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 glow_wide_end256_t glow_wide_ends256(const glow_wide_layer_t *layer) {
+  const glow_wide_end256_t end = {_mm256_set1_ps((float)(layer->lo - layer->zp)),
+                                 _mm256_set1_ps((float)(layer->hi - layer->zp)),
+                                 _mm256_set1_epi32(layer->zp),
+                                 _mm256_set1_epi32(layer->lo),
+                                 _mm256_set1_epi32(layer->hi),
+                                 layer->fixed};
+  return end;
+}
+
 /* eight sums -> codes in 32 bits; `ends` are those of the stream */
-GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_end256(__m256i sums, const int8_t *ends, const glow_wide_layer_t *layer) {
-  const __m256i zp = _mm256_set1_epi32(layer->zp);
-  if (layer->fixed) {
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_end256(__m256i sums, const int8_t *ends, const glow_wide_end256_t *end) {
+  if (end->fixed) {
     const __m256i mul = _mm256_loadu_si256((const void *)ends), shift = _mm256_loadu_si256((const void *)(ends + 64));
-    const __m256i codes = _mm256_add_epi32(glow_wide_q31_256(sums, mul, shift), zp);
-    return _mm256_min_epi32(_mm256_max_epi32(codes, _mm256_set1_epi32(layer->lo)), _mm256_set1_epi32(layer->hi));
+    const __m256i codes = _mm256_add_epi32(glow_wide_q31_256(sums, mul, shift), end->zp);
+    return _mm256_min_epi32(_mm256_max_epi32(codes, end->lo), end->hi);
   }
-  const __m256 low = _mm256_set1_ps((float)(layer->lo - layer->zp)), high = _mm256_set1_ps((float)(layer->hi - layer->zp));
   const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_loadu_ps((const void *)ends));
-  const __m256 v = _mm256_min_ps(_mm256_max_ps(product, low), high);
-  const __m256 rounded = _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  return _mm256_add_epi32(_mm256_cvtps_epi32(rounded), zp);
+  const __m256 v = _mm256_min_ps(_mm256_max_ps(product, end->low), end->high);
+  return _mm256_add_epi32(_mm256_cvtps_epi32(v), end->zp);
 }
 
 /* sixteen sums without their biases -> codes */
 GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_store256(__m256i low, __m256i high, const int8_t *w, int8_t *to, int32_t count,
-                                                     const glow_wide_layer_t *layer) {
-  const __m256i first = glow_wide_end256(_mm256_add_epi32(low, _mm256_loadu_si256((const void *)w)), w + 64, layer);
-  const __m256i second = glow_wide_end256(_mm256_add_epi32(high, _mm256_loadu_si256((const void *)(w + 32))), w + 96, layer);
+                                                     const glow_wide_end256_t *end) {
+  const __m256i first = glow_wide_end256(_mm256_add_epi32(low, _mm256_loadu_si256((const void *)w)), w + 64, end);
+  const __m256i second = glow_wide_end256(_mm256_add_epi32(high, _mm256_loadu_si256((const void *)(w + 32))), w + 96, end);
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
   const __m128i codes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   if (count >= GLOW_WIDE_LANES) {
@@ -177,46 +191,89 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_store256(__m256i low, __m256i hig
   memcpy(to, kept, (size_t)count);
 }
 
-/* pairs of sums of two times four outputs -> sums, all from `start` on */
-GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_pairs256(__m256i a, __m256i b, __m256i start) {
-  return _mm256_add_epi32(_mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8), start);
+/* the codes of eight outputs, of which there are `count`, of sums of pairs; `w` are their biases, then their ends */
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_pairs256(__m256i a, __m256i b, const int8_t *w, int32_t start, int8_t *to,
+                                                     int32_t count, const glow_wide_end256_t *end) {
+  const __m256i biases = _mm256_add_epi32(_mm256_loadu_si256((const void *)w), _mm256_set1_epi32(start));
+  const __m256i sums = _mm256_add_epi32(_mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8), biases);
+  const __m256i words = glow_wide_end256(sums, w + 64, end);
+  const __m128i eight = _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  const __m128i codes = _mm_packs_epi16(eight, eight);
+  if (count >= 8) {
+    _mm_storel_epi64((void *)to, codes);
+    return;
+  }
+  int8_t kept[GLOW_WIDE_LANES];
+  _mm_storeu_si128((void *)kept, codes);
+  memcpy(to, kept, (size_t)count);
 }
 
-#define GLOW_WIDE_WIDE(n) _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(weights + 64 * k + 16 * n)))
-#define GLOW_WIDE_STEP(n)                                          \
-  v = GLOW_WIDE_WIDE(n);                                           \
-  a##n = _mm256_add_epi32(a##n, _mm256_madd_epi16(v, x0));        \
-  b##n = _mm256_add_epi32(b##n, _mm256_madd_epi16(v, x1));
+/* Eight outputs of N pixels, whose inputs are words: two vectors of sums of pairs a pixel. `w` is their part of the head. */
+typedef void glow_wide_words_t(const glow_wide_layer_t *layer, const int8_t *w, const int8_t *weights, const int16_t *x,
+                               int8_t *const *to, const int32_t *starts, int32_t o);
 
+#define GLOW_WIDE_START(i)               \
+  const int16_t *x##i = x + i * pitch;   \
+  __m256i a##i = _mm256_setzero_si256(), b##i = a##i;
+#define GLOW_WIDE_STEP(i)                                                                                  \
+  {                                                                                                        \
+    const __m256i four = _mm256_castpd_si256(_mm256_broadcast_sd((const void *)(x##i + 4 * k)));           \
+    a##i = _mm256_add_epi32(a##i, _mm256_madd_epi16(v, four));                                             \
+    b##i = _mm256_add_epi32(b##i, _mm256_madd_epi16(u, four));                                             \
+    __asm__("" : "+x"(a##i), "+x"(b##i)); /* stay in registers, in this order */                           \
+  }
+#define GLOW_WIDE_FINISH(i) \
+  glow_wide_pairs256(a##i, b##i, w, starts != NULL ? starts[i] : 0, to[i] + o, count, &end);
+#define GLOW_WIDE_TILE(n)                                                                                               \
+  GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_words256_##n(                                            \
+      const glow_wide_layer_t *layer, const int8_t *w, const int8_t *weights, const int16_t *x, int8_t *const *to,      \
+      const int32_t *starts, int32_t o) {                                                                               \
+    const int64_t steps = layer->steps, pitch = 4 * steps;                                                              \
+    GLOW_WIDE_##n(GLOW_WIDE_START)                                                                                      \
+    for (int64_t k = 0; k < steps; k++, weights += 64) {                                                                \
+      __m256i v = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)weights));                                         \
+      __m256i u = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(weights + 16)));                                  \
+      GLOW_WIDE_##n(GLOW_WIDE_STEP)                                                                                     \
+    }                                                                                                                   \
+    const glow_wide_end256_t end = glow_wide_ends256(layer);                                                            \
+    const int32_t count = layer->outputs - o;                                                                           \
+    GLOW_WIDE_##n(GLOW_WIDE_FINISH)                                                                                     \
+  }
+GLOW_WIDE_TILE(1)
+GLOW_WIDE_TILE(2)
+GLOW_WIDE_TILE(3)
+GLOW_WIDE_TILE(4)
+GLOW_WIDE_TILE(5)
+GLOW_WIDE_TILE(6)
+#undef GLOW_WIDE_START
+#undef GLOW_WIDE_STEP
+#undef GLOW_WIDE_FINISH
+#undef GLOW_WIDE_TILE
+
+/* Inputs become words once; then tiles of about as many pixels. */
 GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_layer_avx2(const glow_wide_layer_t *layer, const uint8_t *x,
                                                                       int8_t *const *to, int32_t pixels) {
+  static glow_wide_words_t *const tiles[] = {glow_wide_words256_1, glow_wide_words256_2, glow_wide_words256_3,
+                                             glow_wide_words256_4, glow_wide_words256_5, glow_wide_words256_6};
+  const int64_t pitch = 4 * layer->steps;
+  for (int64_t k = 0; k < pixels * pitch; k += GLOW_WIDE_LANES) {
+    const __m256i words = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(x + k)));
+    _mm256_storeu_si256((void *)(layer->words + k), words);
+  }
   const int8_t *w = layer->weights;
-  const int64_t steps = layer->steps;
-  const __m256i zero = _mm256_setzero_si256();
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += glow_wide_head(layer) + 64 * steps) {
+  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += glow_wide_head(layer) + 64 * layer->steps) {
     const int8_t *weights = w + glow_wide_head(layer);
-    for (int32_t i = 0; i < pixels; i += 2) {
-      const uint8_t *first = x + i * 4 * steps;
-      const uint8_t *second = i + 1 < pixels ? first + 4 * steps : first;
-      __m256i a0 = zero, a1 = zero, a2 = zero, a3 = zero, b0 = zero, b1 = zero, b2 = zero, b3 = zero;
-      for (int64_t k = 0; k < steps; k++) {
-        const __m256i x0 = _mm256_cvtepu8_epi16(_mm_set1_epi32(glow_wide_four(first + 4 * k)));
-        const __m256i x1 = _mm256_cvtepu8_epi16(_mm_set1_epi32(glow_wide_four(second + 4 * k)));
-        __m256i v;
-        GLOW_WIDE_4(GLOW_WIDE_STEP)
-      }
-      const int32_t left = layer->outputs - o;
-      const __m256i start = layer->starts != NULL ? _mm256_set1_epi32(layer->starts[i]) : zero;
-      glow_wide_store256(glow_wide_pairs256(a0, a1, start), glow_wide_pairs256(a2, a3, start), w, to[i] + o, left, layer);
-      if (i + 1 < pixels) {
-        const __m256i next = layer->starts != NULL ? _mm256_set1_epi32(layer->starts[i + 1]) : zero;
-        glow_wide_store256(glow_wide_pairs256(b0, b1, next), glow_wide_pairs256(b2, b3, next), w, to[i + 1] + o, left, layer);
+    for (int32_t i = 0, left = (pixels + 5) / 6, some; left > 0; left--, i += some) {
+      some = (pixels - i + left - 1) / left;
+      const int32_t *starts = layer->starts != NULL ? layer->starts + i : NULL;
+      const int16_t *words = layer->words + i * pitch;
+      tiles[some - 1](layer, w, weights, words, to + i, starts, o);
+      if (o + 8 < layer->outputs) {
+        tiles[some - 1](layer, w + 32, weights + 32, words, to + i, starts, o + 8);
       }
     }
   }
 }
-#undef GLOW_WIDE_WIDE
-#undef GLOW_WIDE_STEP
 
 /* Four pixels and two vectors of sums by VNNI. The instruction has two encodings: that of AVX-512 shows on a CPU without
  * AVX-VNNI what this code computes. */
@@ -233,13 +290,14 @@ GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_layer_avx2(const gl
   if (p + i < pixels) {                                                                                       \
     const __m256i start = _mm256_set1_epi32(layer->starts != NULL ? layer->starts[p + i] : 0);                \
     glow_wide_store256(_mm256_add_epi32(a##i, start), _mm256_add_epi32(b##i, start), w, to[p + i] + o,        \
-                       layer->outputs - o, layer);                                                            \
+                       layer->outputs - o, &end);                                                             \
   }
 #define GLOW_WIDE_LAYER(name)                                                                                           \
   __attribute__((unused)) static void name(const glow_wide_layer_t *layer, const uint8_t *x, int8_t *const *to,         \
                                            int32_t pixels) {                                                            \
     const int8_t *w = layer->weights;                                                                                   \
     const int64_t steps = layer->steps, pitch = 4 * steps;                                                              \
+    const glow_wide_end256_t end = glow_wide_ends256(layer);                                                            \
     for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += glow_wide_head(layer) + 64 * steps) {            \
       const int8_t *weights = w + glow_wide_head(layer);                                                                \
       for (int32_t p = 0; p < pixels; p += 4) {                                                                         \

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* Products of float32 on x86-64. The weights of sixteen outputs are one stream: biases, then those of each input. Every
- * fourth product of an output is added to one of four sums, which are added last, as fc_f32 has it: each level of the
- * instruction set gives the same bits. */
+/* Products of float32 on x86-64. The weights of sixteen outputs are one stream: biases, then those of each input. The
+ * products of GLOW_WIDE_RUN inputs, in order, are a sum that is added to the bias and the sums before it: each level of the
+ * instruction set gives the same bits. The outputs hold the sums between runs: the inputs of a run and the weights of
+ * sixteen outputs stay in the first cache, and weights are read once for a group of pixels. */
 #ifndef GLOW_WIDE_F32_H
 #define GLOW_WIDE_F32_H
 
 #include "glow_wide.h"
+
+#define GLOW_WIDE_RUN 128
 
 /* `inputs` of a pixel, or taps of a depthwise window */
 typedef struct {
@@ -16,39 +19,85 @@ typedef struct {
 
 GLOW_INLINE int32_t glow_wide_lanes(int32_t left) { return left < GLOW_WIDE_LANES ? left : GLOW_WIDE_LANES; }
 
-__attribute__((unused)) static void glow_wide_floats_plain(const glow_wide_floats_t *layer, const float *const *x,
-                                                          float *const *to, int32_t pixels) {
-  const float *w = layer->weights;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
-    for (int32_t i = 0; i < pixels; i++) {
-      float parts[4][GLOW_WIDE_LANES] = { {0} };
-      memcpy(parts[0], w, sizeof parts[0]);
-      for (int32_t k = 0; k < layer->inputs; k++) {
-        const float *row = w + GLOW_WIDE_LANES * (k + 1);
-        float *part = parts[k % 4];
-        for (int32_t n = 0; n < GLOW_WIDE_LANES; n++) {
-          const float product = x[i][k] * row[n];  /* not contracted: each level gives the same bits */
-          part[n] += product;
+/* `count` inputs from `from` on, and the sixteen outputs from `out` on, whose stream is `weights` */
+typedef struct {
+  const float *weights;
+  int32_t from, count, out, last;
+} glow_wide_run_t;
+
+/* Adds a run to the sums of the pixels of a tile, which are biases or where the outputs go. */
+typedef void glow_wide_tile_t(const glow_wide_floats_t *layer, const glow_wide_run_t *run, const float *const *x, float *const *to);
+
+/* weights of the first input of a run */
+GLOW_INLINE const float *glow_wide_row(const glow_wide_run_t *run) {
+  return run->weights + GLOW_WIDE_LANES * ((int64_t)run->from + 1);
+}
+
+#if defined(__GNUC__)
+#define GLOW_WIDE_AHEAD(at) __builtin_prefetch(at)
+#else
+#define GLOW_WIDE_AHEAD(at) (void)(at)
+#endif
+
+/* The outputs of pixels by tiles of 1 to `most` of them, about as many in each: tiles[n - 1] computes n. The weights of a
+ * single tile are read as they lie, all runs of sixteen outputs. */
+GLOW_INLINE void glow_wide_by_tiles(const glow_wide_floats_t *layer, const float *const *x, float *const *to, int32_t pixels,
+                                    glow_wide_tile_t *const *tiles, int32_t most) {
+  const int32_t span = pixels > most ? layer->outputs : GLOW_WIDE_LANES;
+  const int64_t next = GLOW_WIDE_LANES * (pixels > most ? (int64_t)layer->inputs + 1 : GLOW_WIDE_RUN);
+  for (int32_t first = 0; first < layer->outputs; first += span) {
+    glow_wide_run_t run = {NULL, 0, 0, first, 0};
+    for (; !run.last; run.from += run.count) {
+      run.last = layer->inputs - run.from <= GLOW_WIDE_RUN;
+      run.count = run.last ? layer->inputs - run.from : GLOW_WIDE_RUN;
+      for (run.out = first; run.out < first + span; run.out += GLOW_WIDE_LANES) {
+        run.weights = layer->weights + (int64_t)run.out * (layer->inputs + 1);
+        for (int32_t i = 0, left = (pixels + most - 1) / most, some; left > 0; left--, i += some) {
+          some = (pixels - i + left - 1) / left;
+          for (int32_t line = run.count * i / pixels; line < run.count * (i + some) / pixels; line++) {
+            GLOW_WIDE_AHEAD(glow_wide_row(&run) + next + GLOW_WIDE_LANES * line);
+          }
+          tiles[some - 1](layer, &run, x + i, to + i);
         }
-      }
-      for (int32_t n = 0; n < glow_wide_lanes(layer->outputs - o); n++) {
-        const float sum = (parts[0][n] + parts[1][n]) + (parts[2][n] + parts[3][n]);
-        to[i][o + n] = glow_limited(sum, layer->lo, layer->hi);
       }
     }
   }
 }
 
-__attribute__((unused)) static void glow_wide_taps_plain(const glow_wide_floats_t *layer, const float *const *taps, float *to) {
-  const float *w = layer->weights;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
-    for (int32_t n = 0; n < glow_wide_lanes(layer->outputs - o); n++) {
-      float sum = w[n];
+__attribute__((unused)) static void glow_wide_tile_plain(const glow_wide_floats_t *layer, const glow_wide_run_t *run,
+                                                         const float *const *x, float *const *to) {
+  float sums[GLOW_WIDE_LANES] = {0}, *out = to[0] + run->out;
+  const float *row = glow_wide_row(run), *before = run->from > 0 ? out : run->weights;
+  for (int32_t k = 0; k < run->count; k++, row += GLOW_WIDE_LANES) {
+    for (int32_t n = 0; n < GLOW_WIDE_LANES; n++) {
+      const float product = x[0][run->from + k] * row[n];  /* not contracted: each level gives the same bits */
+      sums[n] += product;
+    }
+  }
+  for (int32_t n = 0; n < glow_wide_lanes(layer->outputs - run->out); n++) {
+    const float sum = before[n] + sums[n];
+    out[n] = run->last ? glow_limited(sum, layer->lo, layer->hi) : sum;
+  }
+}
+
+__attribute__((unused)) static void glow_wide_floats_plain(const glow_wide_floats_t *layer, const float *const *x,
+                                                          float *const *to, int32_t pixels) {
+  static glow_wide_tile_t *const tiles[] = {glow_wide_tile_plain};
+  glow_wide_by_tiles(layer, x, to, pixels, tiles, 1);
+}
+
+__attribute__((unused)) static void glow_wide_taps_plain(const glow_wide_floats_t *layer, const float *const *taps, int64_t step,
+                                                         float *to, int32_t pixels) {
+  for (int32_t i = 0; i < pixels; i++, to += layer->outputs) {
+    for (int32_t o = 0; o < layer->outputs; o++) {
+      const int64_t lane = o % GLOW_WIDE_LANES;
+      const float *w = layer->weights + (int64_t)(o - lane) * (layer->inputs + 1) + lane;
+      float sum = w[0];
       for (int32_t k = 0; k < layer->inputs; k++) {
-        const float product = taps[k][o + n] * w[GLOW_WIDE_LANES * (k + 1) + n];
+        const float product = taps[k][i * step + o] * w[GLOW_WIDE_LANES * (k + 1)];
         sum += product;
       }
-      to[o + n] = glow_limited(sum, layer->lo, layer->hi);
+      to[o] = glow_limited(sum, layer->lo, layer->hi);
     }
   }
 }
@@ -66,83 +115,80 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256 glow_wide_limited256(__m256 v, const glow
 #define GLOW_WIDE_ADD512(sum, a, b) sum = _mm512_add_ps(sum, _mm512_mul_ps(a, b))
 #define GLOW_WIDE_ADD256(sum, a, b) sum = _mm256_add_ps(sum, _mm256_mul_ps(a, b))
 
-#define GLOW_WIDE_START(i) \
-  const float *x##i = x[i]; \
-  __m512 a##i = bias, b##i = zero, c##i = zero, d##i = zero;
-#define GLOW_WIDE_STEP(i)                                         \
-  GLOW_WIDE_ADD512(a##i, _mm512_set1_ps(x##i[k]), w0);            \
-  GLOW_WIDE_ADD512(b##i, _mm512_set1_ps(x##i[k + 1]), w1);        \
-  GLOW_WIDE_ADD512(c##i, _mm512_set1_ps(x##i[k + 2]), w2);        \
-  GLOW_WIDE_ADD512(d##i, _mm512_set1_ps(x##i[k + 3]), w3);
-#define GLOW_WIDE_REST(i)                                                            \
-  GLOW_WIDE_ADD512(a##i, _mm512_set1_ps(x##i[k]), _mm512_loadu_ps(w));               \
-  if (left > 1) {                                                                   \
-    GLOW_WIDE_ADD512(b##i, _mm512_set1_ps(x##i[k + 1]), _mm512_loadu_ps(w + 16));    \
-  }                                                                                 \
-  if (left > 2) {                                                                   \
-    GLOW_WIDE_ADD512(c##i, _mm512_set1_ps(x##i[k + 2]), _mm512_loadu_ps(w + 32));    \
+/* A tile of n pixels: the macros give its accumulators, what an input adds to them, and what becomes of them. */
+#define GLOW_WIDE_TILE(name, n, TARGET)                                                                               \
+  TARGET __attribute__((unused)) static void name##n(const glow_wide_floats_t *layer, const glow_wide_run_t *run,     \
+                                                     const float *const *x, float *const *to) {                       \
+    const float *row = glow_wide_row(run);                                                                            \
+    GLOW_WIDE_##n(GLOW_WIDE_START)                                                                                    \
+    for (int64_t k = 0; k < run->count; k++, row += GLOW_WIDE_LANES) {                                                \
+      GLOW_WIDE_WEIGHTS                                                                                               \
+      GLOW_WIDE_##n(GLOW_WIDE_STEP)                                                                                   \
+    }                                                                                                                 \
+    GLOW_WIDE_##n(GLOW_WIDE_FINISH)                                                                                   \
   }
-#define GLOW_WIDE_FINISH(i)                                                                          \
-  a##i = _mm512_add_ps(_mm512_add_ps(a##i, b##i), _mm512_add_ps(c##i, d##i));                       \
-  _mm512_mask_storeu_ps(to[i] + o, mask, glow_wide_limited512(a##i, layer));
-#define GLOW_WIDE_ONE(M) M(0)
-#define GLOW_WIDE_TILE(name, EACH)                                                                                \
-  GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 void name(const glow_wide_floats_t *layer, const float *w, const float *const *x, \
-                                          float *const *to, int32_t o) {                                        \
-    const __mmask16 mask = (__mmask16)((1 << glow_wide_lanes(layer->outputs - o)) - 1);                           \
-    const __m512 bias = _mm512_loadu_ps(w), zero = _mm512_setzero_ps();                                          \
-    EACH(GLOW_WIDE_START)                                                                                         \
-    w += 16;                                                                                                     \
-    int64_t k = 0;                                                                                               \
-    for (; k + 4 <= layer->inputs; k += 4, w += 64) {                                                            \
-      const __m512 w0 = _mm512_loadu_ps(w), w1 = _mm512_loadu_ps(w + 16);                                        \
-      const __m512 w2 = _mm512_loadu_ps(w + 32), w3 = _mm512_loadu_ps(w + 48);                                   \
-      EACH(GLOW_WIDE_STEP)                                                                                        \
-    }                                                                                                            \
-    const int64_t left = layer->inputs - k;                                                                      \
-    if (left > 0) {                                                                                              \
-      EACH(GLOW_WIDE_REST)                                                                                        \
-    }                                                                                                            \
-    EACH(GLOW_WIDE_FINISH)                                                                                        \
-  }
-GLOW_WIDE_TILE(glow_wide_floats4, GLOW_WIDE_4)
-GLOW_WIDE_TILE(glow_wide_floats1, GLOW_WIDE_ONE)
-#undef GLOW_WIDE_START
-#undef GLOW_WIDE_STEP
-#undef GLOW_WIDE_REST
-#undef GLOW_WIDE_FINISH
-#undef GLOW_WIDE_TILE
 
-GLOW_WIDE_AVX512 __attribute__((unused)) static void glow_wide_floats_avx512(const glow_wide_floats_t *layer, const float *const *x,
-                                                                         float *const *to, int32_t pixels) {
-  const float *w = layer->weights;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
-    int32_t i = 0;
-    for (; i + 4 <= pixels; i += 4) {
-      glow_wide_floats4(layer, w, x + i, to + i, o);
-    }
-    for (; i < pixels; i++) {
-      glow_wide_floats1(layer, w, x + i, to + i, o);
-    }
-  }
+#define GLOW_WIDE_START(i)              \
+  const float *x##i = x[i] + run->from; \
+  __m512 a##i = _mm512_setzero_ps();
+#define GLOW_WIDE_WEIGHTS const __m512 w0 = _mm512_loadu_ps(row);
+#define GLOW_WIDE_STEP(i) GLOW_WIDE_ADD512(a##i, _mm512_set1_ps(x##i[k]), w0);
+#define GLOW_WIDE_FINISH(i) glow_wide_end_run512(layer, run, a##i, to[i] + run->out);
+
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX512 void glow_wide_end_run512(const glow_wide_floats_t *layer, const glow_wide_run_t *run,
+                                                         __m512 sums, float *out) {
+  const __mmask16 mask = (__mmask16)((1 << glow_wide_lanes(layer->outputs - run->out)) - 1);
+  sums = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, run->from > 0 ? out : run->weights), sums);
+  _mm512_mask_storeu_ps(out, mask, run->last ? glow_wide_limited512(sums, layer) : sums);
+}
+
+#define GLOW_WIDE_TILE512(n) GLOW_WIDE_TILE(glow_wide_tile512_, n, GLOW_WIDE_AVX512)
+GLOW_WIDE_TILE512(1)
+GLOW_WIDE_TILE512(2)
+GLOW_WIDE_TILE512(3)
+GLOW_WIDE_TILE512(4)
+GLOW_WIDE_TILE512(5)
+GLOW_WIDE_TILE512(6)
+GLOW_WIDE_TILE512(7)
+GLOW_WIDE_TILE512(8)
+#undef GLOW_WIDE_TILE512
+#undef GLOW_WIDE_START
+#undef GLOW_WIDE_WEIGHTS
+#undef GLOW_WIDE_STEP
+#undef GLOW_WIDE_FINISH
+
+__attribute__((unused)) static void glow_wide_floats_avx512(const glow_wide_floats_t *layer, const float *const *x,
+                                                           float *const *to, int32_t pixels) {
+  static glow_wide_tile_t *const tiles[] = {glow_wide_tile512_1, glow_wide_tile512_2, glow_wide_tile512_3,
+                                            glow_wide_tile512_4, glow_wide_tile512_5, glow_wide_tile512_6,
+                                            glow_wide_tile512_7, glow_wide_tile512_8};
+  glow_wide_by_tiles(layer, x, to, pixels, tiles, 8);
 }
 
 GLOW_WIDE_AVX512 __attribute__((unused)) static void glow_wide_taps_avx512(const glow_wide_floats_t *layer, const float *const *taps,
-                                                                       float *to) {
-  const float *w = layer->weights;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
-    const __mmask16 mask = (__mmask16)((1 << glow_wide_lanes(layer->outputs - o)) - 1);
-    __m512 sum = _mm512_loadu_ps(w);
-    for (int32_t k = 0; k < layer->inputs; k++) {
-      GLOW_WIDE_ADD512(sum, _mm512_maskz_loadu_ps(mask, taps[k] + o), _mm512_loadu_ps(w + GLOW_WIDE_LANES * (k + 1)));
+                                                                       int64_t step, float *to, int32_t pixels) {
+  for (int32_t i = 0; i < pixels; i++, to += layer->outputs) {
+    const float *w = layer->weights;
+    for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
+      const __mmask16 mask = (__mmask16)((1 << glow_wide_lanes(layer->outputs - o)) - 1);
+      __m512 sum = _mm512_loadu_ps(w);
+      for (int32_t k = 0; k < layer->inputs; k++) {
+        const __m512 x = _mm512_maskz_loadu_ps(mask, taps[k] + i * step + o);
+        GLOW_WIDE_ADD512(sum, x, _mm512_loadu_ps(w + GLOW_WIDE_LANES * (k + 1)));
+      }
+      _mm512_mask_storeu_ps(to + o, mask, glow_wide_limited512(sum, layer));
     }
-    _mm512_mask_storeu_ps(to + o, mask, glow_wide_limited512(sum, layer));
   }
 }
 
 /* eight lanes, or the first `left` of them */
 GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256i glow_wide_mask256(int32_t left) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+/* Reads eight floats, or the first `left`. */
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 __m256 glow_wide_get256(const float *from, int32_t left) {
+  return left >= 8 ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, glow_wide_mask256(left));
 }
 
 /* Writes eight floats, or the first `left`: stores with a mask take many cycles on some CPUs. */
@@ -154,121 +200,107 @@ GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_put256(float *to, int32_t left, _
   }
 }
 
-/* Sixteen outputs of four pixels. The four sums of an output come one after the other, so that eight accumulators are enough
- * and a product takes half a load of weights and a quarter of one of inputs. */
-GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_floats4_avx2(const glow_wide_floats_t *layer, const float *w,
-                                                                        const float *const *x, float *const *to, int32_t o) {
-  const int64_t inputs = layer->inputs;
-  const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-  __m256 low = _mm256_loadu_ps(w), high = _mm256_loadu_ps(w + 8);
-  float parts[4][4 * GLOW_WIDE_LANES];
-#define GLOW_WIDE_STEP(i)              \
-  v = _mm256_set1_ps(x##i[k]);         \
-  GLOW_WIDE_ADD256(a##i, v, w0);       \
-  GLOW_WIDE_ADD256(b##i, v, w1);
-#define GLOW_WIDE_KEEP(i)                                            \
-  _mm256_storeu_ps(parts[part] + GLOW_WIDE_LANES * i, a##i);         \
-  _mm256_storeu_ps(parts[part] + GLOW_WIDE_LANES * i + 8, b##i);
-  for (int32_t part = 0; part < 4; part++) {
-    __m256 a0 = low, a1 = low, a2 = low, a3 = low, b0 = high, b1 = high, b2 = high, b3 = high, v;
-    const float *row = w + GLOW_WIDE_LANES * (part + 1);
-    for (int64_t k = part; k < inputs; k += 4, row += 4 * GLOW_WIDE_LANES) {
-      __m256 w0 = _mm256_loadu_ps(row), w1 = _mm256_loadu_ps(row + 8);
-      __asm__("" : "+x"(w0), "+x"(w1)); /* loaded once, not for each product */
-      GLOW_WIDE_4(GLOW_WIDE_STEP)
-    }
-    GLOW_WIDE_4(GLOW_WIDE_KEEP)
-    low = high = _mm256_setzero_ps(); /* the biases are in the first sum */
+#define GLOW_WIDE_START(i)              \
+  const float *x##i = x[i] + run->from; \
+  __m256 a##i = _mm256_setzero_ps(), b##i = a##i;
+#define GLOW_WIDE_WEIGHTS                                         \
+  __m256 w0 = _mm256_loadu_ps(row), w1 = _mm256_loadu_ps(row + 8); \
+  __asm__("" : "+x"(w0), "+x"(w1)); /* loaded once, not for each product */
+#define GLOW_WIDE_STEP(i)                                          \
+  {                                                                \
+    const __m256 v = _mm256_set1_ps(x##i[k]);                      \
+    GLOW_WIDE_ADD256(a##i, v, w0);                                 \
+    GLOW_WIDE_ADD256(b##i, v, w1);                                 \
   }
-#undef GLOW_WIDE_STEP
-#undef GLOW_WIDE_KEEP
-  for (int32_t at = 0; at < 4 * GLOW_WIDE_LANES; at += 8) {
-    const int32_t out = o + at % GLOW_WIDE_LANES;
-    const __m256 first = _mm256_add_ps(_mm256_loadu_ps(parts[0] + at), _mm256_loadu_ps(parts[1] + at));
-    const __m256 second = _mm256_add_ps(_mm256_loadu_ps(parts[2] + at), _mm256_loadu_ps(parts[3] + at));
-    if (out < layer->outputs) {
-      glow_wide_put256(to[at / GLOW_WIDE_LANES] + out, layer->outputs - out,
-                         glow_wide_limited256(_mm256_add_ps(first, second), layer));
-    }
+#define GLOW_WIDE_FINISH(i) glow_wide_end_run256(layer, run, a##i, b##i, to[i] + run->out);
+
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_end_eight(const glow_wide_floats_t *layer, const glow_wide_run_t *run, __m256 sums,
+                                                      const float *bias, float *out, int32_t left) {
+  const float *before = run->from > 0 ? out : bias;
+  sums = _mm256_add_ps(glow_wide_get256(before, left), sums);
+  glow_wide_put256(out, left, run->last ? glow_wide_limited256(sums, layer) : sums);
+}
+
+GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_end_run256(const glow_wide_floats_t *layer, const glow_wide_run_t *run, __m256 low,
+                                                       __m256 high, float *out) {
+  const int32_t left = layer->outputs - run->out;
+  glow_wide_end_eight(layer, run, low, run->weights, out, left);
+  if (left > 8) {
+    glow_wide_end_eight(layer, run, high, run->weights + 8, out + 8, left - 8);
   }
 }
 
-/* The outputs of pixels by eight outputs of two. */
-GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_floats2_avx2(const glow_wide_floats_t *layer, const float *const *x,
-                                                                       float *const *to, int32_t pixels) {
-  const int64_t inputs = layer->inputs;
-  for (int32_t o = 0; o < layer->outputs; o += 8) {
-    const float *head = layer->weights + o / GLOW_WIDE_LANES * GLOW_WIDE_LANES * (inputs + 1) + o % GLOW_WIDE_LANES;
-    for (int32_t i = 0; i < pixels; i += 2) {
-      const float *x0 = x[i], *x1 = i + 1 < pixels ? x[i + 1] : x0, *w = head + GLOW_WIDE_LANES;
-      const __m256 zero = _mm256_setzero_ps();
-      __m256 a0 = _mm256_loadu_ps(head), b0 = zero, c0 = zero, d0 = zero, a1 = a0, b1 = zero, c1 = zero, d1 = zero, v;
-      int64_t k = 0;
-#define GLOW_WIDE_STEP(part, at)                                    \
-  v = _mm256_loadu_ps(w + GLOW_WIDE_LANES * at);                    \
-  GLOW_WIDE_ADD256(part##0, _mm256_set1_ps(x0[k + at]), v);         \
-  GLOW_WIDE_ADD256(part##1, _mm256_set1_ps(x1[k + at]), v);
-      for (; k + 4 <= inputs; k += 4, w += 4 * GLOW_WIDE_LANES) {
-        GLOW_WIDE_STEP(a, 0)
-        GLOW_WIDE_STEP(b, 1)
-        GLOW_WIDE_STEP(c, 2)
-        GLOW_WIDE_STEP(d, 3)
-      }
-      if (k < inputs) {
-        GLOW_WIDE_STEP(a, 0)
-      }
-      if (k + 1 < inputs) {
-        GLOW_WIDE_STEP(b, 1)
-      }
-      if (k + 2 < inputs) {
-        GLOW_WIDE_STEP(c, 2)
-      }
+#define GLOW_WIDE_TILE256(n) GLOW_WIDE_TILE(glow_wide_tile256_, n, GLOW_WIDE_AVX2)
+GLOW_WIDE_TILE256(1)
+GLOW_WIDE_TILE256(2)
+GLOW_WIDE_TILE256(3)
+GLOW_WIDE_TILE256(4)
+GLOW_WIDE_TILE256(5)
+GLOW_WIDE_TILE256(6)
+#undef GLOW_WIDE_TILE256
+#undef GLOW_WIDE_START
+#undef GLOW_WIDE_WEIGHTS
 #undef GLOW_WIDE_STEP
-      const __m256 first = _mm256_add_ps(_mm256_add_ps(a0, b0), _mm256_add_ps(c0, d0));
-      glow_wide_put256(to[i] + o, layer->outputs - o, glow_wide_limited256(first, layer));
-      if (i + 1 < pixels) {
-        const __m256 second = _mm256_add_ps(_mm256_add_ps(a1, b1), _mm256_add_ps(c1, d1));
-        glow_wide_put256(to[i + 1] + o, layer->outputs - o, glow_wide_limited256(second, layer));
-      }
-    }
-  }
+#undef GLOW_WIDE_FINISH
+#undef GLOW_WIDE_TILE
+
+__attribute__((unused)) static void glow_wide_floats_avx2(const glow_wide_floats_t *layer, const float *const *x,
+                                                         float *const *to, int32_t pixels) {
+  static glow_wide_tile_t *const tiles[] = {glow_wide_tile256_1, glow_wide_tile256_2, glow_wide_tile256_3,
+                                            glow_wide_tile256_4, glow_wide_tile256_5, glow_wide_tile256_6};
+  glow_wide_by_tiles(layer, x, to, pixels, tiles, 6);
 }
 
-GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_floats_avx2(const glow_wide_floats_t *layer, const float *const *x,
-                                                                       float *const *to, int32_t pixels) {
-  const float *w = layer->weights;
-  const int32_t fours = pixels / 4 * 4;
-  for (int32_t o = 0; o < layer->outputs && fours > 0; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
-    for (int32_t i = 0; i < fours; i += 4) {
-      glow_wide_floats4_avx2(layer, w, x + i, to + i, o);
-    }
+/* Sixteen channels of N pixels, or the `left` ones, from `at` on of their taps. */
+#define GLOW_WIDE_START(i) __m256 a##i = _mm256_loadu_ps(w), b##i = _mm256_loadu_ps(w + 8);
+#define GLOW_WIDE_STEP(i)                                                       \
+  GLOW_WIDE_ADD256(a##i, glow_wide_get256(x + i * step, left), low);            \
+  if (left > 8) {                                                               \
+    GLOW_WIDE_ADD256(b##i, glow_wide_get256(x + i * step + 8, left - 8), high); \
   }
-  glow_wide_floats2_avx2(layer, x + fours, to + fours, pixels - fours);
-}
+#define GLOW_WIDE_FINISH(i)                                                                               \
+  glow_wide_put256(to + i * layer->outputs, left, glow_wide_limited256(a##i, layer));                     \
+  if (left > 8) {                                                                                         \
+    glow_wide_put256(to + i * layer->outputs + 8, left - 8, glow_wide_limited256(b##i, layer));           \
+  }
+#define GLOW_WIDE_TILE(n)                                                                                             \
+  GLOW_WIDE_ALWAYS GLOW_WIDE_AVX2 void glow_wide_taps256_##n(const glow_wide_floats_t *layer, const float *w,         \
+                                                          const float *const *taps, int64_t step, int64_t at,         \
+                                                          float *to, int32_t left) {                                  \
+    GLOW_WIDE_##n(GLOW_WIDE_START)                                                                                    \
+    for (int64_t k = 0; k < layer->inputs; k++) {                                                                     \
+      const float *x = taps[k] + at;                                                                                  \
+      w += GLOW_WIDE_LANES;                                                                                           \
+      const __m256 low = _mm256_loadu_ps(w), high = _mm256_loadu_ps(w + 8);                                           \
+      GLOW_WIDE_##n(GLOW_WIDE_STEP)                                                                                   \
+    }                                                                                                                 \
+    GLOW_WIDE_##n(GLOW_WIDE_FINISH)                                                                                   \
+  }
+GLOW_WIDE_TILE(1)
+GLOW_WIDE_TILE(4)
+#undef GLOW_WIDE_START
+#undef GLOW_WIDE_STEP
+#undef GLOW_WIDE_FINISH
+#undef GLOW_WIDE_TILE
 
 GLOW_WIDE_AVX2 __attribute__((unused)) static void glow_wide_taps_avx2(const glow_wide_floats_t *layer, const float *const *taps,
-                                                                     float *to) {
-  const float *w = layer->weights;
-  for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
-    const int32_t left = layer->outputs - o;
-    __m256 low = _mm256_loadu_ps(w), high = _mm256_loadu_ps(w + 8);
-    if (left >= GLOW_WIDE_LANES) {
-      for (int32_t k = 0; k < layer->inputs; k++) {
-        const float *x = taps[k] + o, *row = w + GLOW_WIDE_LANES * (k + 1);
-        GLOW_WIDE_ADD256(low, _mm256_loadu_ps(x), _mm256_loadu_ps(row));
-        GLOW_WIDE_ADD256(high, _mm256_loadu_ps(x + 8), _mm256_loadu_ps(row + 8));
+                                                                     int64_t step, float *to, int32_t pixels) {
+  for (int32_t i = 0, some; i < pixels; i += some, to += some * layer->outputs) {
+    const float *w = layer->weights;
+    some = pixels - i < 4 ? 1 : 4;
+    for (int32_t o = 0; o < layer->outputs; o += GLOW_WIDE_LANES, w += GLOW_WIDE_LANES * (layer->inputs + 1)) {
+      const int32_t left = layer->outputs - o;
+      if (left >= GLOW_WIDE_LANES && some == 4) {
+        glow_wide_taps256_4(layer, w, taps, step, i * step + o, to + o, GLOW_WIDE_LANES);
+      } else if (left == 8 && some == 4) {
+        glow_wide_taps256_4(layer, w, taps, step, i * step + o, to + o, 8);
+      } else if (left >= GLOW_WIDE_LANES) {
+        glow_wide_taps256_1(layer, w, taps, step, i * step + o, to + o, GLOW_WIDE_LANES);
+      } else {
+        for (int32_t j = 0; j < some; j++) {
+          glow_wide_taps256_1(layer, w, taps, step, (i + j) * step + o, to + j * layer->outputs + o, left);
+        }
       }
-    } else {
-      const __m256i mask = glow_wide_mask256(left), more = glow_wide_mask256(left - 8);
-      for (int32_t k = 0; k < layer->inputs; k++) {
-        const float *x = taps[k] + o, *row = w + GLOW_WIDE_LANES * (k + 1);
-        GLOW_WIDE_ADD256(low, _mm256_maskload_ps(x, mask), _mm256_loadu_ps(row));
-        GLOW_WIDE_ADD256(high, _mm256_maskload_ps(x + (left > 8 ? 8 : 0), more), _mm256_loadu_ps(row + 8));
-      }
-    }
-    glow_wide_put256(to + o, left, glow_wide_limited256(low, layer));
-    if (left > 8) {
-      glow_wide_put256(to + o + 8, left - 8, glow_wide_limited256(high, layer));
     }
   }
 }
@@ -287,17 +319,18 @@ GLOW_INLINE void glow_wide_floats(const glow_wide_floats_t *layer, const float *
   glow_wide_floats_plain(layer, x, to, pixels);
 }
 
-/* the channels of a pixel, each the sum of its taps in order */
-GLOW_INLINE void glow_wide_taps(const glow_wide_floats_t *layer, const float *const *taps, float *to) {
+/* the channels of adjacent pixels, `step` apart, each the sum of its taps in order */
+GLOW_INLINE void glow_wide_taps(const glow_wide_floats_t *layer, const float *const *taps, int64_t step, float *to,
+                                int32_t pixels) {
 #if defined(GLOW_WIDE_LEVELS)
   switch (glow_wide_level()) {
-    case 3: glow_wide_taps_avx512(layer, taps, to); return;
+    case 3: glow_wide_taps_avx512(layer, taps, step, to, pixels); return;
     case 2:
-    case 1: glow_wide_taps_avx2(layer, taps, to); return;
+    case 1: glow_wide_taps_avx2(layer, taps, step, to, pixels); return;
     default: break;
   }
 #endif
-  glow_wide_taps_plain(layer, taps, to);
+  glow_wide_taps_plain(layer, taps, step, to, pixels);
 }
 
 #endif

@@ -4,7 +4,7 @@
  * multipliers, then shifts, s32), then for each four inputs (SVE2: eight) the weights of every output (glowc/kernels/wide/codes.py).
  *
  * VNNI adds four products of a byte and a code to each of sixteen sums. AVX2 widens both to 16 bits: products of bytes
- * would saturate. */
+ * would saturate; inputs once for all outputs. */
 #ifndef GLOW_WIDE_LAYER_H
 #define GLOW_WIDE_LAYER_H
 
@@ -12,10 +12,12 @@
 #include "glow_wide.h"
 
 
-/* `steps` of `grain` inputs; `starts` is added to all sums of a pixel, NULL: nothing; `fixed`: there are multipliers */
+/* `steps` of `grain` inputs; `starts` is added to all sums of a pixel, NULL: nothing; `fixed`: there are multipliers;
+ * `words`: room for two bytes of each of a group's inputs, NULL where no level widens them */
 typedef struct {
   const int8_t *weights;
   const int32_t *starts;
+  int16_t *words;
   int32_t steps, grain, outputs;
   int32_t zp, lo, hi;
   int32_t fixed;

@@ -16,7 +16,7 @@ from tests.conftest import require_tool
 from tests.e2e.models import model_path
 
 _INTEGER = ("mlperf_kws_dscnn", "torch_tinybert_qdq")
-_REAL = ("mlperf_kws_dscnn_fp32",)
+_REAL = ("mlperf_kws_dscnn_fp32", "torch_tinybert_fp32")
 
 
 def _bundle(model: str, cpu: str, work: Path) -> BundleInfo:

@@ -41,7 +41,8 @@ int main(void) {{
   return 0;
 }}
 """
-MACHINES = {  # board: header, vector, load, store
+MACHINES = {  # board, or with its CPU: header, vector, load, store
+    "host x86-64": ("wide", "glow_wide_fn_t", "glow_wide_fn_read(in + i)", "glow_wide_fn_write(to, v)"),
     "host": ("fpu", "glow_fpu_four_t", "glow_fpu_fn_load(in + i)", "glow_fpu_fn_store(to, v, 4)"),
     "mps2-an386": ("fpu", "glow_fpu_four_t", "glow_fpu_fn_load(in + i)", "glow_fpu_fn_store(to, v, 4)"),
     "mps3-an547": ("mve", "float32x4_t", "vldrwq_f32(in + i)", "vstrwq_f32(to, v)"),
@@ -71,14 +72,14 @@ def _inputs(count: int) -> np.ndarray:
 
 
 def _run(board_name: str, x: np.ndarray, folder: Path) -> dict[str, np.ndarray]:
-    board = load_board(board_name)
+    board = load_board(*board_name.split())
     require_tool(board.cpu.cc)
     if board.run_argv[0] != "{elf}":
         require_tool(board.run_argv[0])
     source = folder / "main.c"
     source.write_text(_program(board_name))
     runtime = data_dir("runtime_c")
-    includes = (runtime, *(runtime / name for name in ("io", "fpu", "simd", "mve")))
+    includes = (runtime, *(runtime / name for name in ("io", "fpu", "simd", "mve", "wide")))
     elf = build_elf([source], board, folder / "elementary.elf", include_dirs=includes)
     x.tofile(folder / "in.bin")
     run_elf(elf.path, board, cwd=folder)

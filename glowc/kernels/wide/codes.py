@@ -56,11 +56,13 @@ class GroupPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan(GroupPlan):
-    """A pixel has `pitch` bytes, of which a product takes `grain` of each output."""
+    """A pixel has `pitch` bytes, of which a product takes `grain` of each output; `widens`: after the bytes of a
+    group there is room for them as words."""
 
     numbers: ClassVar[tuple[str, ...]] = ("group", "pitch")
     pitch: int
     grain: int
+    widens: bool
 
 
 def group_of(pitch: int, pixels: int) -> int:
@@ -100,7 +102,7 @@ def _prepared(constants: Arrays, instr: Instr, shape: tuple[int, int], pixels: i
     pitch = padded(shape[1], grain)
     plan = LayerPlan(
         group=group_of(pitch, pixels), pitch=pitch, grain=grain,
-        shifted=instr.int_("w_zp") != 0, fixed="mul" in constants,
+        shifted=instr.int_("w_zp") != 0, fixed="mul" in constants, widens=grain == _STEP,
     )  # fmt: skip
     return Prepared(packed, plan)
 
@@ -134,16 +136,16 @@ def _prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
 
 
 def _matmul_bytes(instr: Instr) -> int:
-    """Bytes: the stream of the right matrix, a group of rows of the left one."""
+    """Bytes: the stream of the right matrix, a group of rows of the left one and their words."""
     s, plan = MatMul.of(instr), plan_of(instr, GroupPlan)
     pitch = padded(s.k, _STEP)
-    return padded(s.n, LANES) // LANES * (8 * LANES + LANES * pitch) + plan.group * pitch
+    return padded(s.n, LANES) // LANES * (8 * LANES + LANES * pitch) + 3 * (plan.group * pitch + _VECTOR)
 
 
 def _scratch_bytes(instr: Instr) -> int:
-    """Bytes: a group of pixels; vectors may read after the last."""
+    """Bytes: a group of pixels, and their words; vectors may read or write after the last."""
     plan = plan_of(instr, LayerPlan)
-    return plan.group * plan.pitch + _VECTOR
+    return (3 if plan.widens else 1) * (plan.group * plan.pitch + _VECTOR)
 
 
 _CONV = KernelVariant(

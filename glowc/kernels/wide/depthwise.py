@@ -29,6 +29,11 @@ def room_of(s: Conv) -> int:
     return padded(s.taps + 1, 16)
 
 
+def outside(instr: Instr) -> int:
+    """Return the elements of four pixels outside of the input."""
+    return 3 * instr.int_("stride_w") * instr.int_("in_col") + instr.int_("in_c")
+
+
 def is_depthwise(instr: Instr) -> bool:
     """Say whether a layer has one output a channel, and adjacent channels."""
     s = Conv.of(instr)
@@ -53,7 +58,7 @@ def _prepare(constants: Arrays, instr: Instr) -> Prepared:
 
 _VARIANT = KernelVariant(
     "wide", rank=10, also=X86, header="glow_wide_depth.h", packs=WEIGHTED, accepts=_accepts, prepare=_prepare,
-    scratch_bytes=lambda instr: instr.int_("in_c"), rows_in_order=False, stated=Stated(macs=0.5, outputs=3.0),
+    scratch_bytes=outside, rows_in_order=False, stated=Stated(macs=0.5, outputs=3.0),
 )  # fmt: skip
 
 VARIANTS = {

@@ -15,14 +15,14 @@ from glowc.kernels.common.windows import is_point
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv, FullyConnected, MatMul
 from glowc.kernels.wide.codes import HEADER, LANES, X86
-from glowc.kernels.wide.depthwise import TapsPlan, is_depthwise, room_of
+from glowc.kernels.wide.depthwise import TapsPlan, is_depthwise, outside, room_of
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _CODED = frozenset({"weights", "bias", "scale"})
 _PACKS = _CODED - {"scale"}
-_TILE = 4  # pixels that stay in registers
-_GROUP_BYTES = 131072
+_TILE = 6  # pixels that stay in registers
+_GROUP_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,11 @@ def _is_f32(instr: Instr, *roles: str) -> bool:
     return all(instr.operand(role).type.dtype is DType.F32 for role in roles)
 
 
-def _group(inputs: int, pixels: int) -> int:
-    most = min(header_number(HEADER, "GLOW_WIDE_GROUP"), _GROUP_BYTES // (4 * inputs) // _TILE * _TILE)
-    return min(pixels, max(_TILE, most))
+def _group(pixels: int, pixel_bytes: int = 1) -> int:
+    """Return the pixels of a group, with so many bytes each in scratch: groups of about as many, or whole tiles."""
+    most = min(header_number(HEADER, "GLOW_WIDE_GROUP"), _GROUP_BYTES // pixel_bytes) // _TILE * _TILE
+    groups = -(-pixels // max(_TILE, most))
+    return min(padded(-(-pixels // groups), _TILE), pixels)
 
 
 def _stream(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
@@ -65,7 +67,8 @@ def _accepts_conv(instr: Instr) -> bool:
 
 def _prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
     s = Conv.of(instr)
-    plan = FloatPlan(path="point" if is_point(s) else "windows", group=_group(s.inputs, s.out_h * s.out_w))
+    path, gathered = ("point", 1) if is_point(s) else ("windows", 4 * s.inputs)
+    plan = FloatPlan(path=path, group=_group(s.out_h * s.out_w, gathered))
     return Prepared(_stream(constants["weights"].reshape(s.out_c, -1).T, constants, instr), plan)
 
 
@@ -76,7 +79,7 @@ def _conv_bytes(instr: Instr) -> int:
 
 def _prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     s = FullyConnected.of(instr)
-    plan = FloatPlan(group=_group(s.in_k, s.rows))
+    plan = FloatPlan(group=_group(s.rows))
     return Prepared(_stream(constants["weights"].reshape(s.out_n, s.in_k).T, constants, instr), plan)
 
 
@@ -97,7 +100,7 @@ def _accepts_matmul(instr: Instr) -> bool:
 
 def _prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
     s = MatMul.of(instr)
-    return Prepared(plan=FloatPlan(group=_group(s.k, s.m)))
+    return Prepared(plan=FloatPlan(group=_group(s.m)))
 
 
 def _matmul_bytes(instr: Instr) -> int:
@@ -110,7 +113,7 @@ _CONV = KernelVariant(
     scratch_bytes=_conv_bytes, rows_in_order=False, stated=Stated(macs=0.2, outputs=3.0),
 )  # fmt: skip
 _DEPTHWISE = replace(
-    _CONV, accepts=_accepts_depthwise, prepare=_prepare_depthwise, scratch_bytes=lambda instr: 4 * instr.int_("in_c")
+    _CONV, accepts=_accepts_depthwise, prepare=_prepare_depthwise, scratch_bytes=lambda instr: 4 * outside(instr)
 )
 _FC = replace(
     _CONV, accepts=_accepts_weights, prepare=_prepare_fc, scratch_bytes=no_scratch, rows_in_order=True
