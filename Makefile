@@ -102,8 +102,8 @@ sweep: setup  #- models x CPUs x option values: the C compiles without a warning
 	$(PY) scripts/sweep.py $(if $(COUNT),--count $(COUNT)) --seed $(or $(SEED),0)
 
 .PHONY: tflite-cases tflite-mutants tflite-fields tflite-models
-tflite-cases: setup  #- TensorFlow Lite models of one operator against the TFLM runtime: EACH=20 of each, SEED=0 (2 minutes)
-	$(PY) scripts/tflite_cases.py --each $(or $(EACH),20) --seed $(or $(SEED),0)
+tflite-cases: setup  #- TensorFlow Lite models of one operator against the TFLM runtime, or LiteRT (LITERT=a Python that has it): EACH=20 of each, SEED=0 (2 minutes)
+	$(PY) scripts/tflite_cases.py --each $(or $(EACH),20) --seed $(or $(SEED),0) $(if $(LITERT),--litert $(LITERT))
 
 tflite-mutants: setup  #- damaged TensorFlow Lite files through the compiler: COUNT=2000, SEED=0
 	$(PY) scripts/tflite_mutants.py --count $(or $(COUNT),2000) --seed $(or $(SEED),0)
@@ -159,7 +159,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-wide quant-bench sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-wide quant-bench quant-few sixteen-bench narrow-bench tflite-bench constants ref-layers costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -220,6 +220,9 @@ sixteen-bench: setup  #- int16 beside int8 activations: errors, instructions, ar
 
 quant-bench: setup  #- int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py $(if $(NNCF_PYTHON),--other nncf --other-python $(NNCF_PYTHON))
+
+quant-few: setup  #- networks drawn from seeds, quantised on few samples, beside onnxruntime: FIRST=5000, COUNT=140, SAMPLES=6 (8 minutes)
+	$(PY) scripts/quant_few.py --first $(or $(FIRST),5000) --count $(or $(COUNT),140) --samples $(or $(SAMPLES),6)
 
 narrow-bench: setup  #- weights of 4 and 2 bits and palettes beside 8 bits: constants, arena, instructions, error; fails over its limits
 	$(PY) scripts/narrow_bench.py

@@ -30,6 +30,8 @@ _CALIBRATION = Flag("auto (by measured error), minmax, percentile, entropy, mse"
 _ACTIVATIONS = Flag("int8, or int16: finer, twice the arena, slower; auto: what limits allow")
 _EDGE = Flag("of inputs and outputs: float, or as --activations (default)")
 _FLOAT = Flag("a node, its result, or a kind of operator; repeatable", metavar="NODE")
+_SPECTRUM = Flag("a log-mel spectrum at the inputs stays float where int8 loses accuracy",
+                 "--float-spectrum/--no-float-spectrum")  # fmt: skip
 _EQUALISE = Flag("make channels equally large", "--equalize/--no-equalize")
 _BIAS = Flag("fit biases to the data", "--bias-correction/--no-bias-correction")
 _ROUNDING = Flag("fit the rounding of weights", "--rounding/--no-rounding")
@@ -156,6 +158,7 @@ class How:
     activations: Annotated[str, _ACTIVATIONS] = "int8"
     io_type: Annotated[str | None, _EDGE] = None
     keep_float: Annotated[Texts, _FLOAT] = None
+    float_spectrum: Annotated[bool, _SPECTRUM] = True
     equalise: Annotated[bool, _EQUALISE] = True
     bias: Annotated[bool, _BIAS] = True
     rounding: Annotated[bool, _ROUNDING] = True
@@ -173,6 +176,7 @@ class How:
             schema=_word(Schema, self.schema, "no schema", "--schema {}"),
             calibration=_word(Calibration, self.calibration, "no calibration", "--calibration {}"),
             keep_float=tuple(self.keep_float or ()), float_edge=float_edge(self.io_type, self.activations),
+            float_spectrum=self.float_spectrum,
             equalise=self.equalise, bias_correction=self.bias, rounding=self.rounding, split=self.split,
             precision=narrow.precision(), like=read_like(self.like) if self.like is not None else None,
         )  # fmt: skip

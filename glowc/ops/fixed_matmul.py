@@ -1,6 +1,7 @@
 """FixedMatMul: TensorFlow Lite's BATCH_MATMUL of codes: y = clamp(sum (a - za) (b - zb) sa sb / sy + zy).
 
-int8 sums in 32 bits and scales with a multiplier of 31 bits, int16 in 64 bits with one of 16 (`scaled_wide`).
+int8 sums in 32 bits and scales with a multiplier of 31 bits, int16 in 64 bits with one of 16 (`scaled_wide`), also
+by an int8 right operand of zero point 0.
 Attributes perm_a and perm_b permute the operands' axes, as in MatMul. Evidence: seeded cases, 0 differ.
 Source: tensorflow/lite/kernels/internal/reference/batch_matmul.h, restated.
 """
@@ -25,12 +26,15 @@ from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
 
-_KERNELS = {DType.S8: "matmul_s8q31", DType.S16: "matmul_s16q15"}
+_KERNELS = {
+    (DType.S8, DType.S8): "matmul_s8q31", (DType.S16, DType.S16): "matmul_s16q15",
+    (DType.S16, DType.S8): "matmul_s16s8q15",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class FixedProducts(Params):
-    """Of `matmul_s8q31` and `matmul_s16q15`: zero points, factor and codes of the result."""
+    """Of `matmul_s8q31`, `matmul_s16q15` and `matmul_s16s8q15`: zero points, factor and codes of the result."""
 
     shape: MatMul
     a_zp: int
@@ -43,8 +47,8 @@ class FixedProducts(Params):
 def infer(node: Node, in_types: MaybeTypes) -> Types:
     """The shape of the product."""
     a, b = present(in_types[:2])
-    if a.dtype not in _KERNELS or a.dtype != b.dtype or any(codes_of(t).per_axis for t in (a, b)):
-        raise OpError(f"product of {a} and {b}: needs int8 or int16 codes of one kind")
+    if (a.dtype, b.dtype) not in _KERNELS or any(codes_of(t).per_axis for t in (a, b)):
+        raise OpError(f"product of {a} and {b}: needs int8 or int16 codes of one kind, or int16 and int8")
     return infer_matmul(node, in_types)
 
 
@@ -55,7 +59,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     factor = multiplier(qa.scale[0] * qb.scale[0] / qy.scale[0])
     shape = matmul_params(node, a.type.shape, b.type.shape)
     p = FixedProducts(shape, qa.zero_point[0], qb.zero_point[0], result_codes(y.type), *factor)
-    ctx.emit(_KERNELS[a.type.dtype], {"a": a, "b": b, "out": y}, p, macs=y.type.elements * p.shape.k)
+    ctx.emit(_KERNELS[a.type.dtype, b.type.dtype], {"a": a, "b": b, "out": y}, p, macs=y.type.elements * p.shape.k)
 
 
 def _interpret(a: Arrays, p: FixedProducts) -> None:
@@ -66,9 +70,9 @@ def _interpret(a: Arrays, p: FixedProducts) -> None:
 
 
 KERNELS = tuple(
-    KernelDef(name, ("in a", "in b", "out out"), FixedProducts, _interpret, template="matmul_q31", kind=kind.value,
-              doc="matrix product in TensorFlow Lite's fixed point")
-    for kind, name in _KERNELS.items()
+    KernelDef(name, ("in a", f"in b:{b.value}", "out out"), FixedProducts, _interpret, template="matmul_q31",
+              kind=a.value, doc="matrix product in TensorFlow Lite's fixed point")
+    for (a, b), name in _KERNELS.items()
 )  # fmt: skip
 
 OP = OpDef("FixedMatMul", infer, derived, lower,

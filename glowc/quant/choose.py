@@ -60,6 +60,8 @@ def by_calibration(
         constant = all(n in net.consts for n in sources(net, plan.groups[first], plan.converted))
         if schema is Schema.ASYMMETRIC and first in plan.fixed:
             params[first], how[first] = _fixed_of(sim, plan, first), "fixed"
+            if sim is not None and kind is Calibration.AUTO and plan.bits_of(first) == BYTE:
+                params[first] = _finer_of(sim, net, plan, first, stats, profile, params[first])
         elif _is_narrow(plan, first, schema) and (grid := _grid_of(sim, plan.groups[first])) is not None:
             params[first], how[first] = grid, "grid"
         else:
@@ -127,12 +129,26 @@ def _margin_of(values: float) -> float:
 def _fixed_of(sim: Simulator | None, plan: Plan, first: str) -> Params:
     """Return the usual quantisation of a known range, or the one that rounds the values seen clearly less."""
     usual, *others = plan.fixed[first]
-    if sim is not None and plan.bits_of(first) == 8 and (found := softmax_result(sim, plan.groups[first])) is not None:
-        return found
     names = sources(sim.net, plan.groups[first], plan.converted) if sim is not None else []
     values = [sim.exact[n] for n in names if sim is not None and n in sim.exact]
     errors = {p: sum(float(np.square(fake(v, p) - v).sum()) for v in values) for p in plan.fixed[first]}
     return next((p for p in others if errors[p] < _CLEARLY * errors[usual]), usual)
+
+
+def _finer_of(
+    sim: Simulator, net: Net, plan: Plan, first: str, stats: Stats, profile: Profile, usual: Params
+) -> Params:  # fmt: skip
+    """Return the quantisation of a known range, or finer codes of that part of it where values are seen.
+
+    An output keeps its range: what a detector is to find may be in no sample.
+    """
+    if net.output_names() & {*plan.groups[first]}:
+        return usual
+    if any(n.op_type == "Softmax" and n.output[0] in plan.groups[first] for n in net.nodes):
+        found = softmax_result(sim, plan.groups[first]) or usual
+    else:
+        found = _ranged(sim, net, plan, first, stats, profile, Calibration.AUTO, Schema.ASYMMETRIC)
+    return found if found.scale < _CLEARLY * usual.scale else usual
 
 
 def _grid_of(sim: Simulator | None, names: Iterable[str]) -> Params | None:

@@ -101,10 +101,12 @@ def _least(net: Net, plan: Plan, params: Mapping[str, Params], nodes: Iterable[N
 
 def fitted_layers(
     sim: Simulator, params: Mapping[str, Params], start: Coded, fit: Fit, *, wide_fit: Fit | None = None,
-    rounding: bool = True, correction: bool = True, progress: Callable[[str], None] = lambda _: None,
+    rounding: bool = True, correction: bool = True, agreed: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Coded:  # fmt: skip
     """Return codes and biases fitted to the samples; without `rounding` or `correction`, the codes or biases of
-    `start`. Layers with nothing but int16 before them have `wide_fit`, where others have none."""
+    `start`. Layers with nothing but int16 before them have `wide_fit`, where others have none. `agreed` as `corrected`
+    has it."""
     net = sim.net
     weights, biases = dict(start.weights), dict(start.biases)
     values = {p.name: sim.rounded(params, p.name, sim.exact[p.name]) for p in net.inputs}
@@ -122,7 +124,7 @@ def fitted_layers(
             consts[node.input[1]] = weights[layer].values()
             if layer in biases and correction:
                 sums = all_samples(sim.engine, net, node, values, consts)[0]
-                biases[layer] = consts[node.input[2]] = corrected(biases[layer], sums, sim.exact[layer])
+                biases[layer] = consts[node.input[2]] = corrected(biases[layer], sums, sim.exact[layer], agreed=agreed)
         for name, array in zip(
             (n for n in node.output if n), all_samples(sim.engine, net, node, values, consts), strict=True
         ):
@@ -161,12 +163,20 @@ def _fitted_weights(
     return fitted(nodes[0], array, joined_rows(rows), least, fit.of(kind), kind)
 
 
-def corrected(bias: np.ndarray, sums: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Return the bias that gives each channel the mean of the float network; few values are half believed."""
+def corrected(bias: np.ndarray, sums: np.ndarray, exact: np.ndarray, *, agreed: bool = False) -> np.ndarray:
+    """Return the bias that gives each channel the mean of the float network; few values are half believed.
+
+    With `agreed` a channel's mean error is believed as far as the samples agree on it: its square is held against what
+    chance adds to the mean of so many samples (Stein, 1956).
+    """
     axis = 2 if sums.ndim > 3 else sums.ndim - 1  # convolutions: samples, batch, channels, places
-    lines = np.moveaxis(exact.astype(np.float64) - sums, axis, 0).reshape(len(bias), -1)
-    values = len(sums) * min(lines.shape[1] // len(sums), _PLACES)
-    return np.asarray(bias + lines.mean(axis=1) * values / (values + _FEW), np.float32)
+    lines = np.moveaxis(exact.astype(np.float64) - sums, axis, 0).reshape(len(bias), len(sums), -1)
+    errors, values = lines.mean(axis=2), len(sums) * min(lines.shape[2], _PLACES)
+    mean = errors.mean(axis=1)
+    if not agreed or len(sums) < 2:
+        return np.asarray(bias + mean * values / (values + _FEW), np.float32)
+    chance = errors.var(axis=1, ddof=1) / len(sums)
+    return np.asarray(bias + mean * np.square(mean) / np.maximum(np.square(mean) + chance, 1e-300), np.float32)
 
 
 _BEHIND = frozenset({"Softmax", "LogSoftmax", "Sigmoid", "Tanh", "Reshape", "Flatten", "Squeeze", "Unsqueeze"})

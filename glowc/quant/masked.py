@@ -7,7 +7,7 @@ are nothing already.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +29,16 @@ def vanishing(nodes: Sequence[NodeProto], outputs: Collection[str]) -> frozenset
         on_the_way = node.op_type in _ON_THE_WAY and {*node.output} <= found - kept
         (found if node.op_type == "Softmax" or on_the_way else kept).update(node.input)
     return frozenset(found - kept)
+
+
+def mask_inputs(net: Net) -> frozenset[str]:
+    """Return the inputs that nobody but a Softmax reads: where they are -inf they hide something."""
+    return vanishing(net.nodes, net.output_names()) & {port.name for port in net.inputs if port.dtype.kind == "f"}
+
+
+def finite(sample: Mapping[str, np.ndarray], masks: Collection[str]) -> dict[str, np.ndarray]:
+    """Return a sample with finite masks."""
+    return {name: np.maximum(a, NOTHING, dtype=a.dtype) if name in masks else a for name, a in sample.items()}
 
 
 def with_finite_masks(net: Net) -> Net:

@@ -24,9 +24,11 @@ from glowc.quant.data import checked_sample, open_shapes
 from glowc.quant.emit import quantised_model
 from glowc.quant.engine import Engine, all_samples, run_net
 from glowc.quant.equalize import best_strength, equalised, factors, find_classes, magnitudes
+from glowc.quant.front import REASON, spectrum
 from glowc.quant.layers import Coded, fitted_layers, nearest_layers, unrounded_sums
 from glowc.quant.like import Like, factors_like, notes_like, params_like
 from glowc.quant.load import load_float, read_inputs, with_shared_weights
+from glowc.quant.masked import finite, mask_inputs
 from glowc.quant.net import Net
 from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
 from glowc.quant.precision import Precision, kinds_of
@@ -45,6 +47,7 @@ FITS = {Activations.INT8: Fit(), Activations.INT16: Fit(ridge=0.01, follow=1.0)}
 """How far the samples move weights: with int16 activations only the rounding of weights is left to make up for."""
 KEPT_BYTES = 1 << 28  # of values of all kept samples: the measuring steps hold them, some twice
 MOST_KEPT = 64
+_CLEARLY = 0.8  # of the outputs' error: what a spectrum in float must have
 FEWEST_VALUES = 64  # of a channel, on all kept samples, to say how large it is
 
 
@@ -63,6 +66,7 @@ class QuantizeOptions(Checked):
     fit: Fit | None = None  # by default FITS
     precision: Precision = field(default_factory=Precision)
     split: Annotated[float, Within(0, 1)] = 0.0  # the largest share of a value's channels that is added as copies
+    float_spectrum: bool = True  # a spectrum at the inputs stays float where the outputs err clearly less for it
     like: Like | None = None  # the earlier file whose activations keep their codes
 
 
@@ -132,9 +136,9 @@ def quantize_model(
     first = next(given, None)
     shapes = {} if first is None else open_shapes(read_inputs(source), first)
     net = load_float(source, shapes)
-    gathered = Gathered(Profiler(net, engine), [])
+    gathered, masks = Gathered(Profiler(net, engine), []), mask_inputs(net)
     for number, sample in enumerate([] if first is None else chain([first], given)):
-        gathered.add(checked_sample(sample, net.inputs, number))
+        gathered.add(finite(checked_sample(sample, net.inputs, number), masks))
         progress(f"profiling sample {gathered.profiler.samples}")
     return quantize_net(net, engine, gathered.profiler.profile(), gathered.kept, options or QuantizeOptions(), progress)
 
@@ -144,6 +148,8 @@ def quantize_net(
 ) -> Quantized:  # fmt: skip
     """Quantise a simplified network by its profile, and by samples where there are any."""
     planned = planned_net(net, profile, options)
+    if kept and options.float_spectrum and options.like is None:
+        planned = _with_spectrum(planned, net, engine, profile, kept, options)
     net, profile, plan = planned.net, planned.profile, planned.plan
     if not plan.quantised:
         reasons = [f'{f.op} "{f.name}": {f.reason}' for f in plan.floats]
@@ -197,6 +203,32 @@ def planned_net(net: Net, profile: Profile, options: QuantizeOptions) -> Planned
     dtypes = dtypes_of(done.net, done.profile)
     plan = make_plan(done.net, dtypes, options.keep_float, unrounded - done.widths.wide, 8, done.widths)
     return Planned(done.net, done.profile, plan, done.notes)
+
+
+def _with_spectrum(
+    planned: Planned, net: Net, engine: Engine, profile: Profile, kept: list[Sample], options: QuantizeOptions
+) -> Planned:  # fmt: skip
+    """Return what is quantised with the spectrum at the inputs in float, where the outputs err clearly less so."""
+    found = spectrum(net)
+    if not found & planned.plan.quantised or planned.plan.bits != BYTE or planned.plan.wide:
+        return planned
+    other = planned_net(net, profile, replace(options, keep_float=(*options.keep_float, *sorted(found))))
+    if not other.plan.quantised:
+        return planned
+    errors = [_error_of(one, engine, kept, options) for one in (planned, other)]
+    if errors[1] > _CLEARLY * errors[0]:
+        return planned
+    floats = tuple(replace(f, reason=REASON) if f.result in found else f for f in other.plan.floats)
+    return replace(other, plan=replace(other.plan, floats=floats))
+
+
+def _error_of(planned: Planned, engine: Engine, kept: list[Sample], options: QuantizeOptions) -> float:
+    """Return the error of the outputs with ranges by calibration and the nearest weights."""
+    net, plan = planned.net, planned.plan
+    sim = simulator(engine, net, plan, {p.name: np.stack([s[p.name] for s in kept]) for p in net.inputs})
+    chosen = by_calibration(sim, net, plan, planned.profile, options.calibration, options.schema)
+    coded = nearest_layers(net, plan, chosen.params, options.schema)
+    return sum(sim.tail_errors(sim.run(chosen.params, coded.consts(net))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,15 +388,20 @@ def _chosen(
         chosen = _whole(
             by_calibration(sim, net, plan, profile, options.calibration, options.schema), net, plan, options
         )
-    coded = nearest_layers(net, plan, chosen.params, options.schema, kinds_of(net, plan, options.precision))
+    nearest = nearest_layers(net, plan, chosen.params, options.schema, kinds_of(net, plan, options.precision))
     if sim is None:
-        return chosen, coded
+        return chosen, nearest
+    coded = nearest
     power2 = options.schema is Schema.SYMMETRIC_WITH_POWER2_SCALE
     fit = options.fit or FITS[options.activations]
     if options.bias_correction or options.rounding:
         rounding = options.rounding and not power2
-        coded = fitted_layers(sim, chosen.params, coded, fit, wide_fit=options.fit or FITS[Activations.INT16],
+        coded = fitted_layers(sim, chosen.params, nearest, fit, wide_fit=options.fit or FITS[Activations.INT16],
                               rounding=rounding, correction=options.bias_correction, progress=progress)  # fmt: skip
+    if options.bias_correction and 1 < profile.samples < ENOUGH:  # of more samples the mean is believed anyway
+        other = replace(coded, biases=nearest.biases)
+        other = fitted_layers(sim, chosen.params, other, fit, rounding=False, agreed=True)
+        coded = _better(sim, chosen, coded, other)
     measures = options.like is None and options.calibration is Calibration.AUTO
     if not measures or profile.samples < ENOUGH or plan.bits > 8:
         return chosen, coded
@@ -384,5 +421,5 @@ def _whole(chosen: Chosen, net: Net, plan: Plan, options: QuantizeOptions) -> Ch
 
 def _better(sim: Simulator, chosen: Chosen, one: Coded, other: Coded) -> Coded:
     """Return the one with the lesser error of the outputs."""
-    errors = [sim.output_error(sim.run(chosen.params, c.consts(sim.net))) for c in (one, other)]
+    errors = [sum(sim.tail_errors(sim.run(chosen.params, c.consts(sim.net)))) for c in (one, other)]
     return one if errors[0] <= errors[1] else other

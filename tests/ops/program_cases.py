@@ -11,6 +11,7 @@ from glowc.graph.attrs import AttrValue
 from glowc.lower.lowering import lower_graph
 from glowc.program.interp import Memory, run_instr
 from glowc.program.ir import Access
+from glowc.program.kernel import get_kernel
 from tests.kernels.case import Case, make_case
 from tests.ops.one_node import Quants, graph_of
 
@@ -39,8 +40,10 @@ def cases_of(
         memory.array(operand)[...] = array
     for instr in program.instrs:
         if instr.kernel in kernels:
-            given = {o.role: memory.array(o).copy() for o in instr.operands if o.access is not Access.OUT}
-            out = {o.role: (o.type.shape, o.type.dtype) for o in instr.operands if o.access is Access.OUT}
+            declared = {role for role, _ in get_kernel(instr.kernel).roles}  # the variant may have scratch besides
+            operands = [o for o in instr.operands if o.role in declared]
+            given = {o.role: memory.array(o).copy() for o in operands if o.access is not Access.OUT}
+            out = {o.role: (o.type.shape, o.type.dtype) for o in operands if o.access is Access.OUT}
             params = dict(instr.params)
             yield make_case(instr.kernel, given, params, rows=instr.rows, out=out, rtol=rtol, atol=atol, why=why)
         run_instr(instr, memory)

@@ -16,8 +16,8 @@ from tests.ops.program_cases import cases_of
 
 _KERNELS = frozenset((
     "squared_difference_s8q31", "squared_difference_s16q31", "div_s8q31", "prelu_s8q31", "compare_s8q31", "total_q31",
-    "matmul_s8q31", "matmul_s16q15", "bilinear_q20", "log_softmax_s8q31", "softmax_s16", "l2_norm_s8q31",
-    "rsqrt_s16q31", "reduce_mean_s8q31", "reduce_mean_s16q31", "rescale_q31",
+    "matmul_s8q31", "matmul_s16q15", "matmul_s16s8q15", "bilinear_q20", "log_softmax_s8q31", "softmax_s16",
+    "l2_norm_s8q31", "rsqrt_s16q31", "reduce_mean_s8q31", "reduce_mean_s16q31", "rescale_q31",
 ))  # fmt: skip
 
 
@@ -64,6 +64,9 @@ def _sums(rng: np.random.Generator) -> Iterator[One]:
         scale = quant(0.04, 9) if kind == "int8" else quant(1e-4, 0)
         left, right = _codes(rng, kind, 2, 3, 7), _codes(rng, kind, 1, 5, 7)
         yield One("FixedMatMul", (left, right), (scale, scale), out, {"perm_b": (0, 2, 1)})
+    left, right = _codes(rng, "int16", 2, 3, 7), _codes(rng, "int8", 1, 7, 5)
+    yield One("FixedMatMul", (left, right), (quant(1e-4, 0), quant(0.04, 0)), quant(3e-2, 0))
+    yield One("FixedMatMul", (left, right[:, :, :1]), (quant(1e-4, 0), quant(0.04, 0)), quant(3e-2, 0))
 
 
 def _rows(rng: np.random.Generator) -> Iterator[One]:

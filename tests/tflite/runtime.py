@@ -1,4 +1,4 @@
-"""Runs models on the TFLM runtime in a process of its own, which is started again when a model ends it.
+"""Runs models on the TFLM runtime, or on LiteRT, in a process of its own, which is started again when a model ends it.
 
 The other process is this file: it reads pickled requests from its standard input and answers on what was its standard
 output; what the runtime itself prints goes nowhere.
@@ -27,9 +27,10 @@ class RuntimeRefusalError(Exception):
 
 
 class Runtime:
-    """A handle on the process; use it as a context manager."""
+    """A handle on the process; use it as a context manager. `litert`: the Python that has ai-edge-litert, for that."""
 
-    def __init__(self) -> None:
+    def __init__(self, litert: str = "") -> None:
+        self._command = [litert or sys.executable, os.path.abspath(__file__), *(["litert"] if litert else [])]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Runtime:
@@ -41,9 +42,8 @@ class Runtime:
     def run(self, model: bytes, calls: Sequence[Arrays]) -> list[Arrays]:
         """Return the outputs of every call, in order on one interpreter. Raises RuntimeRefusalError."""
         if self._process is None:
-            command = [sys.executable, os.path.abspath(__file__)]
             pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet)
+            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=quiet)
         try:
             assert self._process.stdin is not None and self._process.stdout is not None  # noqa: PT018
             _send(self._process.stdin, (model, list(calls)))
@@ -83,9 +83,11 @@ def _receive(stream: IO[bytes]) -> Any:
     return pickle.loads(data)
 
 
-def _answers(model: bytes, calls: Sequence[Arrays], outputs: int) -> list[Arrays]:
+def _answers(model: bytes, calls: Sequence[Arrays]) -> list[Arrays]:
     from tflite_micro.python.tflite_micro import runtime
+    from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
 
+    outputs = schema.Model.GetRootAsModel(model, 0).Subgraphs(0).OutputsLength()
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=max(_ARENA_BYTES, 20 * len(model)))
     found = []
     for call in calls:
@@ -96,11 +98,24 @@ def _answers(model: bytes, calls: Sequence[Arrays], outputs: int) -> list[Arrays
     return found
 
 
+def _litert_answers(model: bytes, calls: Sequence[Arrays]) -> list[Arrays]:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    interpreter.allocate_tensors()
+    found = []
+    for call in calls:
+        for detail, array in zip(interpreter.get_input_details(), call, strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        found.append(tuple(interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()))
+    return found
+
+
 def _serve() -> None:
     """Answer requests until the input ends."""
     sys.path = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
-    from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
-
+    run = _litert_answers if "litert" in sys.argv[1:] else _answers
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     while True:
@@ -108,9 +123,8 @@ def _serve() -> None:
             model, calls = _receive(sys.stdin.buffer)
         except EOFError:
             return
-        outputs = schema.Model.GetRootAsModel(model, 0).Subgraphs(0).OutputsLength()
         try:
-            _send(answers, _answers(model, calls, outputs))
+            _send(answers, run(model, calls))
         except Exception as error:
             _send(answers, f"{type(error).__name__}: {error}")
 

@@ -10,6 +10,8 @@ import pytest
 
 from glowc.errors import ModelError
 from glowc.frontend import import_model
+from glowc.frontend.tflite.reader import read_tflite
+from glowc.graph.fixed_point import multiplier, scaled_wide
 from tests.conftest import require_tflite
 from tests.tflite.cases import make_case
 from tests.tflite.compare import lowered
@@ -251,3 +253,37 @@ def test_a_gather_by_batch_takes_rows_of_each_sample() -> None:
              Tensor((2, 2, 3), "float32"), axis=1, batchDims=1)  # fmt: skip
     want = np.stack([x[0][where[0]], x[1][where[1]]])
     assert np.array_equal(lowered(build.bytes(), [(x, where)])[0][0], want)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_int16_product_by_int8_rounds_as_litert(seed: int) -> None:
+    case = make_case("BATCH_MATMUL int16 int8", seed)
+    a, b, y = read_tflite(case.model, "net").subgraphs[0].tensors[:3]
+    left, right = case.calls[0][0], b.data if b.data is not None else case.calls[0][1]
+    words = case.label.split()
+    flip = [word == "True" for word in words[words.index("adj") + 1 :][:2]]
+    left, right = (x.swapaxes(-1, -2) if f else x for x, f in zip((left, right), flip, strict=True))
+    sums = left.astype(np.int64) @ right.astype(np.int64)
+    mul, shift = multiplier(a.quant.scale[0] * b.quant.scale[0] / y.quant.scale[0])
+    want = np.clip(scaled_wide(sums, mul, shift), -32768, 32767)
+    np.testing.assert_array_equal(lowered(case.model, case.calls)[0][0], want)
+
+
+def test_an_int16_product_by_int8_with_a_zero_point_is_told() -> None:
+    build = Build()
+    inputs = [build.input((2, 8), "int16", quant(1e-3, 0)), build.input((8, 3), "int8", quant(0.1, 4))]
+    build.op("BATCH_MATMUL", inputs, Tensor((2, 3), "int16", quant(1e-2, 0)), adjX=False, adjY=False)
+    with pytest.raises(ModelError, match="has a zero point"):
+        import_model(build.bytes())
+
+
+def test_a_loop_without_a_maximum_is_told() -> None:
+    build, condition, body = Build(), Build(), Build()
+    condition.op("LESS", [condition.input((1,), "float32"), condition.const(np.float32([1]))], Tensor((1,), "bool"))
+    body.op("ADD", [body.input((1,), "float32"), body.const(np.float32([1]))], Tensor((1,), "float32"))
+    build.called = [condition, body]
+    x = build.input((1,), "float32")
+    build.op("WHILE", [x], Tensor((1,), "float32"), condSubgraphIndex=1, bodySubgraphIndex=2)
+    with pytest.raises(ModelError, match="may hold for more than") as told:
+        import_model(build.bytes())
+    assert "maximum_iterations" in str(told.value.hint)

@@ -119,3 +119,11 @@ def test_value_that_is_read_elsewhere_too_is_no_mask() -> None:
     nodes = [helper.make_node("Add", ["x", "low"], ["m"]), helper.make_node("Softmax", ["m"], ["y"])]
     assert vanishing(nodes, ["y"]) == {"x", "low", "m"}
     assert vanishing(nodes, ["y", "m"]) == set()
+
+
+def test_an_input_that_is_a_mask_may_be_infinite() -> None:
+    net = attention([helper.make_node("Add", ["scores", "mask"], ["m"], name="hide")], "m", {}, {"mask": [1, 1, ROWS]})
+    given = [{**s, "mask": np.where(s["mask"] > 0, np.float32(0), np.float32(-np.inf))} for s in samples(net)]
+    done = quantize_model(net, given, QuantizeOptions(float_edge=True))
+    assert not done.floats
+    assert relative_error(run(done.model, given), run(net, given)) < 0.02

@@ -104,7 +104,8 @@ KNOWN: Mapping[str, Known] = {
     "TILE": _known(3, "*", "constant repeats"), "TRANSPOSE": _known(6, _CODES, "constant permutation"),
     "TRANSPOSE_CONV": _known(5, _CODES, _LAYER),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _known(4, _CODES, "no peepholes, projection or layer normalization"),
-    "UNPACK": _known(4, _NUMBERS), "VAR_HANDLE": _known(1, "*"), "WHILE": _known(1, "*", "constant condition"),
+    "UNPACK": _known(4, _NUMBERS), "VAR_HANDLE": _known(1, "*"),
+    "WHILE": _known(1, "*", "as many turns as a known condition allows"),
     "ZEROS_LIKE": _known(1, "float32 int8 int32 int64"),
 }  # fmt: skip
 """By the names of the schema."""

@@ -309,6 +309,10 @@ class Net:
             return value
         return self.emit("AssignQuant", (value,), type_=replace(type_, quant=None))
 
+    def maker(self, value: str) -> Node | None:
+        """Return the node that computes a value; None for constants and inputs of the model."""
+        return self._makers.get(value)
+
     def folded(self, value: str) -> str:
         """Return the constant that a value is when it is computed of constants alone; else the value itself."""
         if value in self.consts or value not in self._makers:

@@ -1,7 +1,7 @@
 """Products by a function of the instruction set that multiplies rows.
 
-Of two int16 tensors: a row with two others (common/matmul_s16.c.j2). TensorFlow Lite's layers that multiply a vector of
-codes: with four rows of weights at a time (glow_rows.h).
+Of two int16 tensors, or one with int8: a row with two others (common/matmul_s16.c.j2). TensorFlow Lite's layers that
+multiply a vector of codes: with four rows of weights at a time (glow_rows.h).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import MatMul
@@ -26,7 +27,7 @@ _ENDINGS = {"lstm_s8q31": 600, "svdf_s8q31": 17}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductsPlan(Plan):
-    """`block` columns of b at a time; `columns` and `row` are copied where their elements are not adjacent.
+    """`block` columns of b at a time; `columns` and `row` are copied where they are not adjacent int16.
 
     `zeros`: zero points are to be left out; `fixed`: sums end in TensorFlow Lite's fixed point.
     """
@@ -41,7 +42,7 @@ class ProductsPlan(Plan):
 
 def _plan(product: str, instr: Instr) -> ProductsPlan:
     shape = MatMul.of(instr)
-    columns = shape.b_row != 1 and shape.k > 1
+    columns = (shape.b_row != 1 and shape.k > 1) or instr.operand("b").type.dtype is DType.S8
     most = max(2, _COPIED_BYTES // (2 * max(shape.k, 1))) if columns else _MOST_COLUMNS
     zeros = instr.int_("a_zp") != 0 or instr.int_("b_zp") != 0
     return ProductsPlan(
@@ -69,7 +70,7 @@ def product_variants(isas: Isas, family: str, macs: float, rank: int = 20) -> Va
         )
         for isa in isas
     )  # fmt: skip
-    return dict.fromkeys(("matmul_s16", "matmul_s16q15"), variants)
+    return dict.fromkeys(("matmul_s16", "matmul_s16q15", "matmul_s16s8q15"), variants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

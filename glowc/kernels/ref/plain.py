@@ -32,7 +32,7 @@ _ELEMENTWISE = (
 )  # fmt: skip
 _OTHERS = (
     "reduce_mean_s8q31", "reduce_mean_s16q31", "conv_transpose_s8q31", "conv_transpose_s16q15",
-    "compare_s8q31", "matmul_s8q31", "matmul_s16q15", *(f"dwconv_{end}" for end in _ENDS),
+    "compare_s8q31", "matmul_s8q31", "matmul_s16q15", "matmul_s16s8q15", *(f"dwconv_{end}" for end in _ENDS),
 )  # fmt: skip
 _FUNCTIONS = {"lstm": 600, "gru": 360, "rnn": 130}
 """Instructions of the functions of a cell and step, where there is an FPU."""

@@ -15,14 +15,15 @@ import numpy as np
 from tests.tflite.cases import binary, control, custom, layers, movement, pools, recurrent, shapes, unary
 from tests.tflite.cases.draw import Arrays, Case, Maker
 
-__all__ = ["MAKERS", "Arrays", "Case", "make_case"]
+__all__ = ["LITERT", "MAKERS", "Arrays", "Case", "make_case"]
 
 MAKERS: Mapping[str, Maker] = {
     **unary.MAKERS, **binary.MAKERS, **layers.MAKERS, **pools.MAKERS, **movement.MAKERS, **shapes.MAKERS,
     **recurrent.MAKERS, **control.MAKERS, **custom.MAKERS,
 }  # fmt: skip
+LITERT: Mapping[str, Maker] = binary.LITERT
 
 
 def make_case(code: str, seed: int) -> Case:
     """Return the case of an operator that a seed stands for."""
-    return MAKERS[code](np.random.default_rng([zlib.crc32(code.encode()), seed]))
+    return (LITERT if code in LITERT else MAKERS)[code](np.random.default_rng([zlib.crc32(code.encode()), seed]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -103,7 +104,17 @@ def select_v2(rng: Rng) -> Case:
 
 def batch_matmul(rng: Rng) -> Case:
     """BATCH_MATMUL, adjoint or not, of leading axes that broadcast."""
-    kind, build = str(pick(rng, "float32", "int8", "int16")), Build()
+    kind = str(pick(rng, "float32", "int8", "int16"))
+    return _product(rng, kind, kind)
+
+
+def mixed_matmul(rng: Rng) -> Case:
+    """BATCH_MATMUL of int16 by int8, as LiteRT has it: the right operand has zero point 0."""
+    return _product(rng, "int16", "int8")
+
+
+def _product(rng: Rng, kind: str, kind_b: str) -> Case:
+    build = Build()
     m, k, n = (int(v) for v in rng.integers(1, 9, 3))
     lead = shape_of(rng, int(rng.integers(1, 3)), 3) if flag(rng) else ()
     lead_b = tuple(d if flag(rng) else 1 for d in lead) if flag(rng) else lead
@@ -111,11 +122,12 @@ def batch_matmul(rng: Rng) -> Case:
     a = build.input((*lead, *((k, m) if adj_x else (m, k))), kind, q_of(rng, kind))
     right = (*lead_b, *((n, k) if adj_y else (k, n)))
     constant = flag(rng)
-    qb = q_of(rng, kind)
-    b = build.const(data_of(rng, right, kind), qb) if constant else build.input(right, kind, qb)
+    qb = q_of(rng, kind_b)
+    qb = qb if qb is None or kind == kind_b else replace(qb, zero=(0,))
+    b = build.const(data_of(rng, right, kind_b), qb) if constant else build.input(right, kind_b, qb)
     out = q_of(rng, kind, -5, 2)
     build.op("BATCH_MATMUL", [a, b], Tensor((*lead, m, n), kind, out), adjX=adj_x, adjY=adj_y)
-    return finish(build, rng, f"BATCH_MATMUL {right} const={constant} adj {adj_x} {adj_y}", rtol=1e-5)
+    return finish(build, rng, f"BATCH_MATMUL {kind_b}{right} const={constant} adj {adj_x} {adj_y}", rtol=1e-5)
 
 
 _ARITHMETIC = ("float32", "int8", "int8", "int16", "int32")
@@ -138,3 +150,5 @@ MAKERS: Mapping[str, Maker] = {
     "LOGICAL_OR": _binary("LOGICAL_OR", "bool", result="bool"), "ADD_N": add_n, "SELECT_V2": select_v2,
     "BATCH_MATMUL": batch_matmul,
 }  # fmt: skip
+LITERT: Mapping[str, Maker] = {"BATCH_MATMUL int16 int8": mixed_matmul}
+"""What LiteRT has and the runtime for microcontrollers refuses."""

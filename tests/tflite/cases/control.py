@@ -1,4 +1,4 @@
-"""Branches and loops whose conditions are known."""
+"""Branches, and loops whose conditions are known, or computed with a counter that ends them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,18 @@ def branch(rng: Rng) -> Case:
 
 
 def loop(rng: Rng) -> Case:
-    """WHILE that counts from a constant."""
-    build, shape, turns = Build(), shape_of(rng), int(rng.integers(0, 5))
+    """WHILE that counts from a constant, and half of the time asks a value too."""
+    build, shape, turns, asks = Build(), shape_of(rng), int(rng.integers(0, 5)), flag(rng)
     condition, body = Build(), Build()
-    count, _ = condition.input((1,), "int32"), condition.input(shape, "float32")
-    condition.op("LESS", [count, condition.const(np.asarray([turns], np.int32))], Tensor((1,), "bool"))
+    count, x = condition.input((1,), "int32"), condition.input(shape, "float32")
+    less = condition.op("LESS", [count, condition.const(np.asarray([turns], np.int32))], Tensor((1,), "bool"))
+    if asks:
+        size = condition.const(np.asarray([int(np.prod(shape))], np.int32))
+        flat = condition.op("RESHAPE", [x, size], Tensor((int(np.prod(shape)),), "float32"))
+        axis = condition.const(np.asarray([0], np.int32))
+        most = condition.op("REDUCE_MAX", [flat, axis], Tensor((1,), "float32"), keepDims=True)
+        large = condition.op("LESS", [condition.const(data_of(rng, (1,), "float32", 1.0)), most], Tensor((1,), "bool"))
+        condition.outputs = [condition.op("LOGICAL_AND", [less, large], Tensor((1,), "bool"))]
     count, x = body.input((1,), "int32"), body.input(shape, "float32")
     after = body.op("ADD", [count, body.const(np.asarray([1], np.int32))], Tensor((1,), "int32"))
     y = body.op("MUL", [x, body.const(data_of(rng, shape, "float32", 1.0))], Tensor(shape, "float32"))
@@ -43,7 +50,7 @@ def loop(rng: Rng) -> Case:
     outs = [Tensor((1,), "int32"), Tensor(shape, "float32")]
     build.op("WHILE", [start, build.input(shape, "float32")], outs, condSubgraphIndex=1, bodySubgraphIndex=2)
     build.outputs = build.outputs[1:]
-    return finish(build, rng, f"WHILE {turns}")
+    return finish(build, rng, f"WHILE {turns}{' asks' if asks else ''}")
 
 
 MAKERS: Mapping[str, Maker] = {"IF": branch, "WHILE": loop}

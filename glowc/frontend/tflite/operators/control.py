@@ -1,12 +1,15 @@
 """IF and WHILE with conditions that are known at compile time: the branch, or every turn of the loop, in their place.
 
-The operators of a subgraph are imported as if they stood in the graph. Of an IF whose condition is computed at run time
-both branches run, where neither keeps anything, and the results are chosen; a WHILE needs a condition that is known.
+The operators of a subgraph are imported as if they were in the graph. Of an IF whose condition is computed at run time
+both branches run, where neither keeps anything, and the results are chosen. Of a WHILE with such a condition as many
+turns run as a known part of it allows (tf.while_loop's maximum_iterations compares a counter, and another condition
+joins it by LOGICAL_AND); values stay as they are from the turn on whose condition is false.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -17,6 +20,7 @@ from glowc.frontend.tflite.reader import Operator, Subgraph
 
 MOST_TURNS = 1000
 _BRANCHES = ("ThenSubgraphIndex", "ElseSubgraphIndex")
+_ENDLESS = "give it a maximum: tf.while_loop(..., maximum_iterations=20)"
 _HINT = "convert the network with a condition that is known, or compute both sides and choose with tf.where"
 
 
@@ -61,23 +65,30 @@ def branch(operator: Operator, net: Net) -> None:
         return
     if net.types[condition].elements != 1:
         raise NodeError(f"the condition is {net.types[condition]}, not one truth value")
+    with _keeps_nothing(net, "a branch"):
+        both = [_results(net, _subgraph(net, number), given) for number in numbers]
+    _define(operator, net, _chosen(net, condition, both, "its branches give"))
+
+
+@contextmanager
+def _keeps_nothing(net: Net, part: str) -> Iterator[None]:
+    """Refuse what keeps values between inferences: it would run where the condition is false."""
     before, first = net.kept(), len(net.nodes)
-    both = [_results(net, _subgraph(net, number), given) for number in numbers]
+    yield
     if net.kept() != before or any(node.op in WITH_STATE for node in net.nodes[first:]):
-        raise NodeError("a branch keeps values between inferences, and the condition is computed at run time", _HINT)
-    _choose(operator, net, condition, both)
+        raise NodeError(f"{part} keeps values between inferences, and the condition is computed at run time", _HINT)
 
 
-def _choose(operator: Operator, net: Net, condition: str, both: Sequence[Sequence[str]]) -> None:
-    """Let the results be those of the first branch where the condition holds, else of the second."""
-    one = net.reshaped(condition, ())
-    for out, then, otherwise in zip(operator.outputs, *both, strict=True):
+def _chosen(net: Net, condition: str, both: Sequence[Sequence[str]], said: str) -> list[str]:
+    """Return the first values where the condition holds, else the second."""
+    one, found = net.reshaped(condition, ()), list[str]()
+    for then, otherwise in zip(*both, strict=True):
         types = [net.types[value] for value in (then, otherwise)]
         if (types[0].shape, types[0].dtype, types[0].quant) != (types[1].shape, types[1].dtype, types[1].quant):
-            raise NodeError(
-                f"its branches give {types[0]} and {types[1]}, and the condition is computed at run time", _HINT
-            )
-        net.define(out, net.emit("Where", (one, then, otherwise), type_=types[0]))
+            raise NodeError(f"{said} {types[0]} and {types[1]}, and the condition is computed at run time", _HINT)
+        same = then == otherwise
+        found.append(then if same else net.emit("Where", (one, then, otherwise), type_=types[0]))
+    return found
 
 
 def composite(operator: Operator, net: Net) -> None:
@@ -87,16 +98,44 @@ def composite(operator: Operator, net: Net) -> None:
 
 
 def loop(operator: Operator, net: Net) -> None:
-    """WHILE: its turns, one after the other."""
+    """WHILE: its turns, one after the other.
+
+    What is known at compile time goes on to the next turn as it is: a counter is known for all turns.
+    """
     condition = _subgraph(net, option(operator, "CondSubgraphIndex"))
     body = _subgraph(net, option(operator, "BodySubgraphIndex"))
-    values = [net.value(i) for i in operator.inputs]
+    values = results = [net.value(i) for i in operator.inputs]
+    going = ""  # the truth of all conditions so far, once one is computed
     for _ in range(MOST_TURNS):
-        if not _known(net, net.folded(_results(net, condition, values)[0]), "the condition"):
-            _define(operator, net, values)
+        with _keeps_nothing(net, "its condition") if going else nullcontext():
+            asked = net.folded(_results(net, condition, values)[0])
+        if _is_false(net, asked):
+            _define(operator, net, results)
             return
-        values = [net.folded(value) for value in _results(net, body, values)]
+        going = going if asked in net.consts else _both_true(net, going, asked)
+        with _keeps_nothing(net, "its body") if going else nullcontext():
+            after = [net.folded(value) for value in _results(net, body, values)]
+        results = _chosen(net, going, (after, results), "a value is") if going else after
+        values = [new if new in net.consts else kept for new, kept in zip(after, results, strict=True)]
+    if going:
+        text = "its condition is computed at run time, and may hold for"
+        raise NodeError(f"{text} more than {MOST_TURNS} turns", _ENDLESS)
     raise NodeError(f"the loop has more than {MOST_TURNS} turns")
+
+
+def _is_false(net: Net, condition: str) -> bool:
+    """Say whether a condition is known to be false, or joins one that is by LOGICAL_AND."""
+    if (array := net.consts.get(net.folded(condition))) is not None:
+        return not np.asarray(array).reshape(-1)[0]
+    maker = net.maker(condition)
+    return maker is not None and maker.op == "And" and any(_is_false(net, name) for name in maker.inputs)
+
+
+def _both_true(net: Net, going: str, condition: str) -> str:
+    if net.types[condition].elements != 1:
+        raise NodeError(f"the condition is {net.types[condition]}, not one truth value")
+    one = net.reshaped(condition, ())
+    return net.emit("And", (going, one)) if going else one
 
 
 def _define(operator: Operator, net: Net, values: Sequence[str]) -> None:

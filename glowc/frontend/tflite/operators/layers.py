@@ -222,9 +222,14 @@ def batch_matmul(operator: Operator, net: Net) -> None:
     values, types = [net.value(i) for i in operands(operator, 2)], [net.type(i) for i in operands(operator, 2)]
     attrs: dict[str, AttrValue] = {}
     is_float = types[0].dtype.is_float
-    if types[0].dtype != types[1].dtype or (not is_float and any(type_.quant is None for type_ in types)):
+    wide = types[0].dtype is DType.S16 and types[1].dtype is DType.S8
+    alike = types[0].dtype == types[1].dtype or wide
+    if not alike or (not is_float and any(type_.quant is None for type_ in types)):
         text = f"a product of {types[0]} and {types[1]}; both float, or both quantized alike, are needed"
         raise NodeError(text, "quantize both with 8 bits; TensorFlow Lite itself answers 0 for such products")
+    if wide and types[1].quant is not None and any(types[1].quant.zero_point):
+        text = f"the right operand {types[1]} of an int16 product has a zero point"
+        raise NodeError(text, "quantize it symmetrically, with zero point 0, as TensorFlow Lite does")
     for at, (type_, key, flag) in enumerate(zip(types, ("perm_a", "perm_b"), ("AdjX", "AdjY"), strict=True)):
         if type_.rank < 2:
             raise NodeError(f"{type_} is no matrix")
