@@ -40,15 +40,15 @@ demo-wake-word: setup  #- hear "okay nabu" and "hey jarvis" on emulated boards
 
 .PHONY: test
 test: setup  ## everything: lint, types and all tests; a missing tool is a failure
-	@$(MAKE) --no-print-directory lint types
+	@$(MAKE) --no-print-directory -j $(JOBS) lint types
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests
 
 .PHONY: test-quick test-kernels test-e2e
 test-quick: setup-quick  ## what needs no cross compiler: unit, golden and operator tests
 	$(PYTEST) tests/unit tests/golden tests/ops
 
-test-kernels: setup  ## every kernel variant on every machine, against numpy
-	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/kernels
+test-kernels: setup  ## every kernel variant on every machine, against numpy: LEVELS=-Os, levels of optimization in turn
+	$(if $(LEVELS),GLOWC_LEVELS="$(LEVELS)") GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/kernels
 
 test-e2e: setup  ## models x boards under QEMU
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/e2e
@@ -137,7 +137,7 @@ lint: setup-quick  ## ruff (rules and format) and shell syntax
 	for script in scripts/*.sh .ci/run; do bash -n $$script || exit 1; done
 
 types: setup-quick  ## mypy, strict, as on Linux, Windows and macOS
-	for platform in linux win32 darwin; do $(PY) -m mypy --platform $$platform --cache-dir .mypy_cache/$$platform || exit 1; done
+	printf '%s\n' linux win32 darwin | xargs -P $(JOBS) -I {} $(PY) -m mypy --platform {} --cache-dir .mypy_cache/{}
 
 fmt: setup-quick  ## format the Python code and fix what ruff can fix
 	$(PY) -m ruff check --fix-only .

@@ -107,7 +107,8 @@ if ! has_venv; then
   say "creating $venv"
   "$python" -m venv --clear "$venv"
 fi
-pip_install() { "$venv/bin/python" -m pip install -q --disable-pip-version-check "$@" >&2; }
+# Python compiles what is imported; pip would compile all, which takes longer than the rest.
+pip_install() { "$venv/bin/python" -m pip install -q --no-compile --disable-pip-version-check "$@" >&2; }
 
 say "installing glowc into $venv"
 if [[ $stamp == demo ]]; then

@@ -22,11 +22,11 @@ GLOW_DSP_OF_TWO(uint32_t, glow_min2, "ssub16 %0, %2, %1\n\tsel %0, %1, %2", "=&r
 
 /* The greatest of n codes. */
 GLOW_INLINE int32_t glow_greatest16(const int16_t *p, int32_t n) {
-  uint32_t most = 0x80008000u;
+  uint32_t most = glow_pack_low((uint32_t)p[n - 1], (uint32_t)p[n - 1]);
   for (; n >= 2; n -= 2, p += 2) {
     most = glow_max2(most, glow_load_pair(p));
   }
-  const int32_t low = n > 0 && *p > glow_low16(most) ? *p : glow_low16(most);
+  const int32_t low = glow_low16(most);
   const int32_t high = glow_low16(most >> 16);
   return low > high ? low : high;
 }

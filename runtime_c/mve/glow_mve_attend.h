@@ -11,7 +11,7 @@ typedef uint32x4_t glow_mve_rows_t;
 
 /* Where four rows are; rows that do not exist are the last one. */
 GLOW_INLINE uint32x4_t glow_mve_rows(int32_t step, int32_t rows) {
-  const uint32x4_t lane = vminq_u32(vidupq_n_u32(0u, 1), vdupq_n_u32((uint32_t)(rows - 1)));
+  const uint32x4_t lane = vminq_u32(glow_mve_index32(), vdupq_n_u32((uint32_t)(rows - 1)));
   return vmulq_n_u32(lane, (uint32_t)step);
 }
 

@@ -27,7 +27,7 @@ GLOW_INLINE void glow_mve_blocks_expand(int16_t *to, int32_t *sums, const float 
   int32_t low = 0;
   for (int32_t i = 0; i < count; i += 8 * half) {
     for (int32_t j = 0; j < half; j++, to += 16) {
-      uint32x4_t at = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)half);
+      uint32x4_t at = vmulq_n_u32(glow_mve_index32(), (uint32_t)half);
       at = vaddq_n_u32(at, (uint32_t)(i + j));
       for (int32_t part = 0; part < 8; part += 4) {
         const mve_pred16_t some = vcmphiq_u32(vdupq_n_u32((uint32_t)left), at);

@@ -261,7 +261,7 @@ GLOW_INLINE glow_mve_step_t *glow_mve_dot_steps(glow_mve_dot_t *d, glow_mve_step
 /* Results of the second pixel of a pair go `apart` bytes after those of the first. */
 GLOW_INLINE void glow_mve_dot_places(glow_mve_dot_t *d, int32_t apart) {
   if (apart != d->apart) {
-    const uint16x8_t index = vidupq_n_u16(0u, 1);
+    const uint16x8_t index = glow_mve_index16();
     const uint16x8_t second = vandq_u16(index, vdupq_n_u16(1u));
     vst1q_u16(d->places, vmlaq_n_u16(vshrq_n_u16(index, 1), second, (uint16_t)apart));
     d->apart = apart;

@@ -10,7 +10,7 @@
 
 /* Addresses of four outputs' weights `step` elements apart; the lanes from `lanes` on are those of the last output. */
 GLOW_INLINE uint32x4_t glow_mve_f32_weights(const float *w, int32_t step, int32_t lanes) {
-  const uint32x4_t lane = vminq_u32(vidupq_n_u32(0u, 1), vdupq_n_u32((uint32_t)(lanes - 1)));
+  const uint32x4_t lane = vminq_u32(glow_mve_index32(), vdupq_n_u32((uint32_t)(lanes - 1)));
   return vmlaq_n_u32(vdupq_n_u32((uint32_t)(uintptr_t)w), lane, 4u * (uint32_t)step);
 }
 
@@ -59,7 +59,7 @@ GLOW_INLINE void glow_mve_f32_rows_s8(float32x4_t *sums, const float *const *x, 
 
 /* Offsets of four outputs' weights `step` bytes apart; the lanes from `lanes` on are those of the last output. */
 GLOW_INLINE uint32x4_t glow_mve_f32_offsets(int32_t step, int32_t lanes) {
-  const uint32x4_t lane = vminq_u32(vidupq_n_u32(0u, 1), vdupq_n_u32((uint32_t)(lanes - 1)));
+  const uint32x4_t lane = vminq_u32(glow_mve_index32(), vdupq_n_u32((uint32_t)(lanes - 1)));
   return vmulq_n_u32(lane, (uint32_t)step);
 }
 
@@ -113,7 +113,7 @@ GLOW_INLINE float32x4_t glow_mve_f32_row_s8(float32x4_t sum, const float *x, con
 
 /* The first `lanes` of four results, `step` elements apart, between two bounds; what is not a number stays so. */
 GLOW_INLINE void glow_mve_f32_store(float *out, int32_t step, float32x4_t v, float low, float high, int32_t lanes) {
-  const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
+  const uint32x4_t offsets = vmulq_n_u32(glow_mve_index32(), (uint32_t)step);
   __asm__ volatile("vpt.f32 gt, %q[low], %q[v]\nvmovt %q[v], %q[low]\nvpt.f32 gt, %q[v], %q[high]\n"
                    "vmovt %q[v], %q[high]\nvctp.32 %[lanes]\nvpst\nvstrwt.32 %q[v], [%[out], %q[offsets], uxtw #2]"
                    : [v] "+w"(v)
@@ -124,7 +124,7 @@ GLOW_INLINE void glow_mve_f32_store(float *out, int32_t step, float32x4_t v, flo
 
 /* to[0 .. n) = from[i * step], and 0 */
 GLOW_INLINE void glow_mve_f32_copy(float *to, const float *from, int32_t step, int32_t n) {
-  const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
+  const uint32x4_t offsets = vmulq_n_u32(glow_mve_index32(), (uint32_t)step);
   GLOW_MVE_STRIDED("32", "vldrw.u32 q0, [%[from], %q[offsets], uxtw #2]", "vstrw.32 q0, [%[to]], #16", 16);
 }
 

@@ -8,7 +8,7 @@
 
 /* to[i] = from[i * step]; step below 8192 */
 GLOW_INLINE void glow_mve_column(int8_t *to, const int8_t *from, int32_t step, int32_t n) {
-  const uint16x8_t offsets = vmulq_n_u16(vidupq_n_u16(0u, 1), (uint16_t)step);
+  const uint16x8_t offsets = vmulq_n_u16(glow_mve_index16(), (uint16_t)step);
   GLOW_MVE_STRIDED("16", "vldrb.u16 q0, [%[from], %q[offsets]]", "vstrb.16 q0, [%[to]], #8", 8);
 }
 
@@ -31,7 +31,7 @@ GLOW_MVE_FUNCTION int32x4_t glow_mve_dots(GLOW_MVE_UNUSED const int8_t *x, GLOW_
 /* Stores the codes of four sums `step` bytes apart, the first `lanes` of them. */
 GLOW_INLINE void glow_mve_scatter_codes(int8_t *out, int32_t step, int32x4_t sums, const glow_mve_codes_t *q,
                                           int32_t lanes) {
-  const uint32x4_t offsets = vmulq_n_u32(vidupq_n_u32(0u, 1), (uint32_t)step);
+  const uint32x4_t offsets = vmulq_n_u32(glow_mve_index32(), (uint32_t)step);
   const int32x4_t codes = glow_mve_codes(sums, q);
   __asm__ volatile("vctp.32 %[lanes]\nvpst\nvstrbt.32 %q[codes], [%[out], %q[offsets]]"
                    :

@@ -177,7 +177,7 @@ GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_run_init(glow_mve_run_t *d, const 
 }
 
 GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_run_apart(glow_mve_run_t *d, int32_t apart) {
-  const uint16x8_t index = vidupq_n_u16(0u, 1);
+  const uint16x8_t index = glow_mve_index16();
   const uint16x8_t second = vmulq_n_u16(vandq_u16(index, vdupq_n_u16(1u)), (uint16_t)apart);
   const uint16x8_t channel = vshrq_n_u16(index, 1);
   d->out_step = 2 * apart;

@@ -77,7 +77,7 @@ GLOW_MVE_FUNCTION void glow_mve_zero1(GLOW_MVE_UNUSED const glow_mve_zero_t *d) 
 /* Pixels of `inputs`; results of the second pixel of a pair go out_c bytes after those of the first. */
 GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_zero_init(glow_mve_zero_t *d, const int8_t *stream, int32_t out_c, int32_t inputs,
                                                int32_t w_zp, int32_t zp, int32_t low, int32_t high) {
-  const uint16x8_t index = vidupq_n_u16(0u, 1);
+  const uint16x8_t index = glow_mve_index16();
   const uint16x8_t second = vandq_u16(index, vdupq_n_u16(1u));
   vst1q_u16(d->places, vmlaq_n_u16(vshrq_n_u16(index, 1), second, (uint16_t)out_c));
   d->stream = stream;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -62,16 +63,20 @@ def check(cases: Sequence[Case], machine: Machine, folder: Path) -> list[Failure
 def build(sources: Sequence[Path], machine: Machine, folder: Path) -> Path:
     """Return the harness program for `machine`, with all warnings as errors."""
     own = data_dir("runtime_c") / "harness"
-    elf = build_elf(
-        [*sources, own / "glow_harness.c", own / f"glow_guard_{machine.guard}.c"],
-        machine.board,
-        folder / "harness",
+    compiled = partial(
+        build_elf,
+        board=machine.board,
         include_dirs=[own, *RUNTIME_DIRS],
         defines=[*machine.all_defines, f"GLOW_POOL_BYTES={POOL_BYTES}"],
-        opt=machine.opt,
         extra_flags=[*WARNINGS, *machine.flags],
     )
-    return elf.path
+    objects = []
+    for index, level in enumerate(machine.levels):
+        part = sources[index :: len(machine.levels)]
+        out = compiled(part, out_elf=folder / f"level{index}", opt=level, link=False)
+        objects += sorted(out.path.glob("*.o"))
+    rest = [own / "glow_harness.c", own / f"glow_guard_{machine.guard}.c"]
+    return compiled([*objects, *rest], out_elf=folder / "harness").path
 
 
 def _run_all(elf: Path, machine: Machine, program: Program, folder: Path) -> Iterator[tuple[int, bytes | str]]:

@@ -27,10 +27,10 @@ from glowc.paths import data_dir, runtime_header
 from glowc.program.ir import WHOLE, Access, Instr, Operand
 from glowc.program.kernel import KernelDef, get_kernel
 from tests.kernels.case import Case, filled
-from tests.kernels.machines import POOL_BYTES, Machine
+from tests.kernels.machines import LEVELS, POOL_BYTES, Machine
 
 SCRATCH_ALIGN = PACKED_ALIGN = 16
-FUNCTIONS_PER_FILE = 400  # functions of headers are compiled once per file
+FUNCTIONS_PER_FILE = 450  # functions of headers are compiled once per file
 LITERAL_JOBS = 60
 CUT_STEP = 36  # cases, the first of which is done in parts too, the second by cores
 KEPT_BEFORE = 96  # bytes before weights that are kept: the most that any variant has
@@ -406,11 +406,12 @@ def write_program(jobs: Sequence[Job], folder: Path) -> Program:
     numbers = {function.name: number for number, function in enumerate(functions)}
     entries = tuple(numbers[function.name] for function in called)
     sources = []
-    for start in range(0, len(functions), FUNCTIONS_PER_FILE):
-        part = functions[start : start + FUNCTIONS_PER_FILE]
+    files = len(LEVELS) * -(-len(functions) // (len(LEVELS) * FUNCTIONS_PER_FILE))
+    for index in range(files):
+        part = functions[index::files]  # some of each kernel in each file
         needed = sorted({header for f in part for header in f.headers}, key=lambda h: (h[0] == '"', h))
         headers = ["<stddef.h>", "<stdint.h>", "<string.h>", *_quoted(RUNTIME_FILES), *needed]
-        path = folder / f"functions_{start // FUNCTIONS_PER_FILE}.c"
+        path = folder / f"functions_{index}.c"
         helpers = {name: text for f in part for name, text in f.helpers.items()}
         sources.append(_render("functions.c.j2", path, functions=part, helpers=helpers, headers=headers))
     sources.append(_render("table.c.j2", folder / "table.c", functions=functions))
