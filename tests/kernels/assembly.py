@@ -86,7 +86,7 @@ def _end_of_block(text: str, at: int) -> int:
 
 def _types(params: str) -> Iterator[str]:
     """Yield the types of "const int8_t *restrict x, int32_t sum[4]"; an array is a pointer."""
-    for param in re.sub(_ATTRIBUTE, "", params).split(","):
+    for param in re.sub(_ATTRIBUTE, "", params).split(",") if params != "void" else ():
         match = re.fullmatch(r"(.*?)(\w+)((?:\[[^\]]*\])*)", " ".join(param.split()))
         assert match, param
         kind = re.sub(r"\b(__)?restrict\b", "", match[1]).strip()
