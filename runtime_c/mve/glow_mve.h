@@ -33,6 +33,20 @@
 GLOW_MVE_INDEX(16, uint16x8_t)
 GLOW_MVE_INDEX(32, uint32x4_t)
 
+/* Vectors that scalar code reads or writes element by element: GCC 12 takes an intrinsic's load or store for one of the
+ * first element, and moves what belongs to the others past it. */
+#define GLOW_MVE_SHARED(kind, T, V)                                                                  \
+  GLOW_INLINE V glow_mve_get_##kind(const T *x) {                                                    \
+    V v;                                                                                             \
+    __asm__("vldrw.32 %q[v], [%[x]]" : [v] "=w"(v) : [x] "r"(x), "m"(*(const T(*)[4])x));            \
+    return v;                                                                                        \
+  }                                                                                                  \
+  GLOW_INLINE void glow_mve_put_##kind(T *x, V v) {                                                  \
+    __asm__("vstrw.32 %q[v], [%[x]]" : "=m"(*(T(*)[4])x) : [v] "w"(v), [x] "r"(x));                  \
+  }
+GLOW_MVE_SHARED(f32, float, float32x4_t)
+GLOW_MVE_SHARED(s32, int32_t, int32x4_t)
+
 /* to[0 .. n) = from[0 .. n), and = value. */
 GLOW_INLINE void glow_mve_copy(int8_t *to, const int8_t *from, int32_t n) {
   __asm__ volatile("wlstp.8 lr, %2, 2f\n1: vldrb.8 q0, [%1], #16\nvstrb.8 q0, [%0], #16\nletp lr, 1b\n2:"

@@ -21,13 +21,13 @@ GLOW_INLINE float32x4_t glow_mve_column_f32(const float *x, uint32x4_t at) {
 GLOW_INLINE float32x4_t glow_mve_column_s8(const int8_t *x, uint32x4_t at) {
   return vcvtq_f32_s32(vldrbq_gather_offset_s32(x, at));
 }
-#define glow_mve_row_f32 vldrwq_f32
+#define glow_mve_row_f32 glow_mve_get_f32
 GLOW_INLINE float32x4_t glow_mve_row_s8(const int8_t *x) { return vcvtq_f32_s32(vldrbq_s32(x)); }
 
 #define glow_mve_more vfmaq_n_f32
 GLOW_INLINE float glow_mve_largest(float32x4_t x, float least) { return vmaxnmvq_f32(least, x); }
 GLOW_INLINE float glow_mve_first(float32x4_t x) { return vgetq_lane_f32(x, 0); }
-#define glow_mve_weights vstrwq_f32
+#define glow_mve_weights glow_mve_put_f32
 
 #endif
 #endif

@@ -9,12 +9,12 @@
 
 /* sums[i] += the products of the n elements of x with those of row i of w. */
 GLOW_INLINE void glow_mve_four(float *sums, const float *x, const float *w, int32_t n) {
-  vst1q_f32(sums, glow_mve_f32_row(vld1q_f32(sums), x, w, n, n, 4));
+  glow_mve_put_f32(sums, glow_mve_f32_row(glow_mve_get_f32(sums), x, w, n, n, 4));
 }
 
 /* Activations of four floats in their places. */
-GLOW_INLINE void glow_mve_four_sigmoid(float *x) { vst1q_f32(x, glow_mve_fn_sigmoid(vld1q_f32(x))); }
-GLOW_INLINE void glow_mve_four_tanh(float *x) { vst1q_f32(x, glow_mve_fn_tanh(vld1q_f32(x))); }
+GLOW_INLINE void glow_mve_four_sigmoid(float *x) { glow_mve_put_f32(x, glow_mve_fn_sigmoid(glow_mve_get_f32(x))); }
+GLOW_INLINE void glow_mve_four_tanh(float *x) { glow_mve_put_f32(x, glow_mve_fn_tanh(glow_mve_get_f32(x))); }
 #endif
 
 #endif

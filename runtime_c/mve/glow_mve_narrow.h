@@ -77,7 +77,7 @@ GLOW_INLINE const uint32_t *glow_mve_narrow_sums_p2(const int8_t *x, const uint3
 GLOW_INLINE void glow_mve_narrow_codes(const int32_t *sums, const uint32_t *w, int32_t zp, int32_t low, int32_t high,
                                        int8_t *out, int32_t left) {
   const float32x4_t scales = vreinterpretq_f32_u32(vldrwq_u32(w + 4));
-  const int32x4_t acc = vaddq_s32(vldrwq_s32(sums), vreinterpretq_s32_u32(vldrwq_u32(w)));
+  const int32x4_t acc = vaddq_s32(glow_mve_get_s32(sums), vreinterpretq_s32_u32(vldrwq_u32(w)));
   const int32x4_t y = vqaddq_n_s32(vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(acc), scales)), zp);
   vstrbq_p_s32(out, vminq_s32(vmaxq_s32(y, vdupq_n_s32(low)), vdupq_n_s32(high)), vctp32q((uint32_t)left));
 }
