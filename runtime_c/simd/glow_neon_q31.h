@@ -13,5 +13,12 @@ static inline int32x4_t glow_neon_fixed_s32x4(int32x4_t sums, int32_t mul, int32
   const int32x4_t upper = vqrdmulhq_n_s32(sums, mul);
   return vrshlq_s32(vsraq_n_s32(upper, upper, 31), vdupq_n_s32(shift));
 }
+
+/* zp + eight sums times mul * 2^(shift - 31), saturated */
+static inline int8x8_t glow_neon_fixed_s8x8(int32x4_t low, int32x4_t high, int32_t mul, int32_t shift, int16x8_t zp) {
+  const int16x4_t first = vqmovn_s32(glow_neon_fixed_s32x4(low, mul, shift));
+  const int16x4_t last = vqmovn_s32(glow_neon_fixed_s32x4(high, mul, shift));
+  return vqmovn_s16(vqaddq_s16(vcombine_s16(first, last), zp));
+}
 #endif
 #endif

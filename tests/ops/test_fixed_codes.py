@@ -64,6 +64,9 @@ def _sums(rng: np.random.Generator) -> Iterator[One]:
         scale = quant(0.04, 9) if kind == "int8" else quant(1e-4, 0)
         left, right = _codes(rng, kind, 2, 3, 7), _codes(rng, kind, 1, 5, 7)
         yield One("FixedMatMul", (left, right), (scale, scale), out, {"perm_b": (0, 2, 1)})
+    for size, perm in (((2, 20, 24), (0, 1, 2)), ((2, 24, 20), (0, 2, 1))):
+        left, right = _codes(rng, "int8", 2, 5, 20), _codes(rng, "int8", *size)
+        yield One("FixedMatMul", (left, right), (quant(0.04, 9), quant(0.03, -3)), quant(0.6, 4), {"perm_b": perm})
     left, right = _codes(rng, "int16", 2, 3, 7), _codes(rng, "int8", 1, 7, 5)
     yield One("FixedMatMul", (left, right), (quant(1e-4, 0), quant(0.04, 0)), quant(3e-2, 0))
     yield One("FixedMatMul", (left, right[:, :, :1]), (quant(1e-4, 0), quant(0.04, 0)), quant(3e-2, 0))

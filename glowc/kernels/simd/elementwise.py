@@ -3,7 +3,8 @@
 Between codes and reals (glow_neon_codes.h); functions of floats, softmax and normalised rows by vectors of four
 (glow_neon_elementary.h); tables, normalised rows and softmax of codes on A64 (glow_neon.h, glow_neon_codes16.h);
 straight lines per channel (glow_neon_lines.h); products of rows of adjacent codes, or of one that repeats
-(glow_neon_mul.h); codes of 8 bits to codes of 16 and back by the upper halves of products (glow_neon_widths.h).
+(glow_neon_mul.h, glow_neon_mul_q31.h); codes of 8 bits to codes of 16 and back by the upper halves of products
+(glow_neon_widths.h).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from glowc.kernels.common.reals import accepts_function, accepts_softmax
 from glowc.kernels.common.rows import RowPlan, accepts_rows, steps
 from glowc.kernels.common.widths import accepts_widths, prepare_widths
 from glowc.kernels.features import Stated
-from glowc.kernels.simd.core import both
+from glowc.kernels.simd.core import both, is_right_shift
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -76,14 +77,26 @@ def accepts_long_rows(instr: Instr) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MulPlan(RowPlan):
-    """`half`: what turns the codes into those that they are rounded as, 0 or 128."""
+    """`half`: what turns the codes into those that they are rounded as, 0 or 128; `codes`: the function's ending."""
 
     half: int
+    codes: str
 
 
 def _prepare_mul(_: Arrays, instr: Instr) -> Prepared:
     a_step, b_step = steps(instr)
-    return Prepared(plan=MulPlan(a_step=a_step, b_step=b_step, half=int(instr.params.get("half", 0))))
+    half = int(instr.params.get("half", 0))
+    return Prepared(plan=MulPlan(a_step=a_step, b_step=b_step, half=half, codes="u8x8" if half else "s8x8"))
+
+
+def _accepts_fixed_mul(instr: Instr) -> bool:
+    """Accept the same rows where products are shifted to the right."""
+    return accepts_long_rows(instr) and is_right_shift(instr, "out_shift")
+
+
+def _prepare_fixed_mul(_: Arrays, instr: Instr) -> Prepared:
+    a_step, b_step = steps(instr)
+    return Prepared(plan=MulPlan(a_step=a_step, b_step=b_step, half=0, codes="q31_s8x8"))
 
 
 CODES = KernelVariant("a64", rank=30, header="glow_neon_codes.h")
@@ -96,6 +109,7 @@ _LINES = replace(
     accepts=partial(is_long, LEAST), prepare=partial(prepare_lines, 4),
 )  # fmt: skip
 _MULTIPLY = both(replace(_IN_PLACE, header="glow_neon_mul.h", accepts=accepts_long_rows, prepare=_prepare_mul))
+_FIXED = replace(_IN_PLACE, header="glow_neon_mul_q31.h", accepts=_accepts_fixed_mul, prepare=_prepare_fixed_mul)
 _WIDTHS = KernelVariant(
     "a64", form="widths", rank=40, in_place=True, accepts=accepts_widths, prepare=prepare_widths,
     template="{}_widths", header="glow_neon_widths.h", stated=Stated(outputs=2),
@@ -110,6 +124,7 @@ VARIANTS = {
     "lines_s8": both(_LINES),
     "lut_s8": (replace(_A64, accepts=lambda instr: instr.int_("n") >= 32),),
     "mul_s8": _MULTIPLY,
+    "mul_s8q31": both(_FIXED),
     "mul_s8u": _MULTIPLY,
     "quantize": (
         *both(replace(_IN_PLACE, accepts=_accepts_quantize)), replace(_IN_PLACE, form="long", accepts=_accepts_long),

@@ -11,7 +11,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.bilinear import accepts_codes, is_adjacent
 from glowc.kernels.shapes import Pool
-from glowc.kernels.simd.core import CORES, CorePlan, both
+from glowc.kernels.simd.core import CORES, CorePlan, both, is_right_shift
 from glowc.kernels.simd.elementwise import CODES, LEAST, is_normal
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -89,7 +89,7 @@ def _prepare_mean(_: Arrays, instr: Instr) -> Prepared:
 
 def _accepts_fixed_mean(instr: Instr) -> bool:
     """Accept the same where sums are shifted to the right."""
-    return _accepts_mean(instr) and -31 <= instr.int_("shift") <= -1
+    return _accepts_mean(instr) and is_right_shift(instr)
 
 
 AVERAGE = tuple(

@@ -1,19 +1,20 @@
 """Products on Advanced SIMD besides those of int8 layers: of two tensors, and of rows of weights.
 
-matmul_s8: both tensors are widened to 16 bits; of two int16 tensors by common/products.py. LSTM and SVDF of TensorFlow
-Lite take four rows of weights at a time; recurrent layers of float32 are the reference's loops, with rows of weights
-multiplied by vectors. conv_integer: zero points known at run time (runtime_c/simd/glow_neon_integer.h).
+matmul_s8, matmul_s8q31: both tensors are widened to 16 bits; of two int16 tensors by common/products.py. LSTM and SVDF
+of TensorFlow Lite take four rows of weights at a time; recurrent layers of float32 are the reference's loops, with rows
+of weights multiplied by vectors. conv_integer: zero points known at run time (runtime_c/simd/glow_neon_integer.h).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.common.products import product_variants, rows_variants
 from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.shapes import MatMul
-from glowc.kernels.simd.core import CORES, both, prepare_core
+from glowc.kernels.simd.core import CORES, both, is_right_shift, prepare_core
 from glowc.program.ir import Instr
 
 _FUNCTIONS = {"lstm_f32": 400, "gru_f32": 250, "rnn_f32": 90}
@@ -22,6 +23,11 @@ _FUNCTIONS = {"lstm_f32": 400, "gru_f32": 250, "rnn_f32": 90}
 
 def _accepts_matmul(instr: Instr) -> bool:
     return instr.int_("n") >= 4 and instr.int_("k") >= 4
+
+
+def _accepts_fixed(instr: Instr) -> bool:
+    """Accept the same where sums are shifted to the right."""
+    return _accepts_matmul(instr) and is_right_shift(instr)
 
 
 def _matmul_bytes(instr: Instr) -> int:
@@ -48,6 +54,7 @@ _RECURRENT = in_fours(KernelVariant("a64", rank=30, header="glow_neon_four.h"), 
 VARIANTS = {
     "conv_integer": both(KernelVariant("a64", rank=30, header="glow_neon_integer.h", accepts=_accepts_integer)),
     "matmul_s8": _MATMUL,
+    "matmul_s8q31": tuple(replace(v, header="glow_neon_q31.h", accepts=_accepts_fixed) for v in _MATMUL),
     **product_variants(("a64", "a32"), "neon", 0.6),
     **rows_variants(("a64", "a32"), "neon", 0.6),
     **{kernel: both(variant) for kernel, variant in _RECURRENT.items()},
