@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
 from glowc.quant import QuantizeOptions, quantize_model
 from glowc.quant.calibrate import entropy_range
@@ -39,8 +40,18 @@ def test_entropy_keeps_the_whole_range_of_few_values() -> None:
 def test_small_part_of_a_known_range_gets_finer_codes(op: str, largest: float) -> None:
     size = 12 if op == "Softmax" else 8
     samples = [{"x": np.full((1, size), -3, np.float32)} for _ in range(12)]
-    params = edge_params(quantize_model(copying(size, op), samples).model)["y"]
-    assert params.scale < largest / 255
+    net = copying(size, op)
+    net.graph.node[-1].output[0] = "inside"
+    net.graph.node.append(helper.make_node("Gemm", ["inside", "w"], ["y"]))
+    consts = {c.name: numpy_helper.to_array(c) for c in quantize_model(net, samples).model.graph.initializer}
+    assert consts["inside_quantized_scale"] < largest / 255
+
+
+@pytest.mark.parametrize("op", ["Softmax", "Sigmoid"])
+def test_output_keeps_its_whole_range(op: str) -> None:
+    samples = [{"x": np.full((1, 12), -3, np.float32)} for _ in range(12)]
+    params = edge_params(quantize_model(copying(12, op), samples).model)["y"]
+    assert params.scale == pytest.approx(1 / 256, rel=0.01)
 
 
 def test_a_spectrum_stays_float_and_says_so() -> None:
