@@ -1,8 +1,8 @@
 """Time of an inference on this machine, compared with onnxruntime in the same process, with --threads 2 of both.
 
-MODEL is a file, or a name of scripts/known_nets.py. Both get the same inputs; the time is the median of 20 runs in
-turn: that of the calling thread, or with several threads by the clock. onnxruntime runs a session without options, but
-for the number of threads.
+MODEL is a file, or a name of scripts/known_nets.py. Both get the same inputs; the time is the median of 20 runs. With
+one thread it is that of the calling thread, and both engines take turns; with several it is by the clock, one engine
+after the other. onnxruntime runs a session without options, but for the number of threads.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from glowc.board.flags import native_cpu
 from glowc.compiler.options import CompileOptions
 
 _ROUNDS = 20
+_CALM_S = 0.2  # after which no thread looks for work
 _MOST = "define GLOW_WIDE_MOST 3"
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -68,9 +69,20 @@ def measure(
     arrays = [np.ascontiguousarray(a).reshape(port.shape).astype(port.dtype.numpy) for a, port in pairs]
     calls = [lambda: loaded(*arrays), other]
     often = max(1, int(0.002 / max(_seconds(other, 3, threads), 1e-7)))
-    rounds = [[_seconds(call, often, threads) for call in calls] for _ in range(_ROUNDS)]
-    own, theirs = (statistics.median(column) for column in zip(*rounds, strict=True))
+    if threads == 1:
+        rounds = [[_seconds(call, often, threads) for call in calls] for _ in range(_ROUNDS)]
+        columns = list(zip(*rounds, strict=True))
+    else:
+        columns = [_alone(call, often, threads) for call in calls]
+    own, theirs = map(statistics.median, columns)
     return own, theirs
+
+
+def _alone(call: Callable[[], object], often: int, threads: int) -> tuple[float, ...]:
+    """Return the seconds of all rounds of one engine: threads of the other look for work for a while after its turn."""
+    time.sleep(_CALM_S)
+    call()
+    return tuple(_seconds(call, often, threads) for _ in range(_ROUNDS))
 
 
 def main() -> None:
