@@ -22,7 +22,8 @@
 #define GLOW_MVE_FUNCTION GLOW_HOT GLOW_MVE_UNUSED __attribute__((naked, noinline, noclone)) static
 #endif
 
-/* The numbers of lanes. Of VIDUP's intrinsic GCC 12 knows the address after it, 0 + 4, and may take 0 for any 4 then. */
+/* The numbers of lanes. Not by the intrinsic: VIDUP adds 4 to its register, and GCC 12 then reads the register for a
+ * constant 4 elsewhere, but puts the 0 from before the addition there. */
 #define GLOW_MVE_INDEX(bits, V)                                                    \
   GLOW_INLINE V glow_mve_index##bits(void) {                                       \
     uint32_t first = 0;                                                            \

@@ -41,8 +41,8 @@ class Machine:
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
     this one runs every fourth case: what is new here is what the compiler makes of them. So it does of those that it
     runs by twins, which other machines run by their own instructions, and of portable C but where `portable` says so.
-    SVE has vectors of `vector_bytes`. The files of a program are compiled at `levels` in turn: bundles are compiled at
-    any, and a mixture takes three fifths of the time of -O2.
+    SVE has vectors of `vector_bytes`. The files of a program are compiled at `levels` in turn, as users compile
+    bundles at any of them.
     """
 
     name: str
