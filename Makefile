@@ -221,7 +221,7 @@ sixteen-bench: setup  #- int16 beside int8 activations: errors, instructions, ar
 quant-bench: setup  #- int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py $(if $(NNCF_PYTHON),--other nncf --other-python $(NNCF_PYTHON))
 
-quant-few: setup  #- networks drawn from seeds, quantised on few samples, beside onnxruntime: FIRST=5000, COUNT=140, SAMPLES=6 (8 minutes)
+quant-few: setup  #- networks drawn from seeds, quantized on few samples, compared with onnxruntime: FIRST=5000, COUNT=140, SAMPLES=6 (8 minutes)
 	$(PY) scripts/quant_few.py --first $(or $(FIRST),5000) --count $(or $(COUNT),140) --samples $(or $(SAMPLES),6)
 
 narrow-bench: setup  #- weights of 4 and 2 bits and palettes beside 8 bits: constants, arena, instructions, error; fails over its limits

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import logging
 import sys
 import tempfile
@@ -57,12 +56,10 @@ def main() -> None:
     parser.add_argument("--judged", type=int, default=200, help="other samples")
     parser.add_argument("--calibration", default="auto", help="of glowc")
     parser.add_argument("--method", default="min-max", choices=METHODS, help="of onnxruntime")
-    parser.add_argument("--out", type=Path, help="a JSON file of all errors")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     ratios, by_family = {}, defaultdict(list)
-    rows = []
     for seed in args.seeds or range(args.first, args.first + args.count):
         net = draw_net(seed)
         calibration, judged = net.samples(2 * seed, args.samples), net.samples(2 * seed + 1, args.judged)
@@ -74,15 +71,12 @@ def main() -> None:
         theirs = relative(outputs_of(theirs_of(net, calibration, args.method), judged), exact)
         ratios[seed] = ours / theirs
         by_family[net.family].append(ratios[seed])
-        rows.append({"seed": seed, "family": net.family, "ours": ours, "theirs": theirs, "seconds": took})
         print(f"{seed:6} {net.family:12} {ours:8.4f} {theirs:8.4f} {ratios[seed]:6.2f} {took:6.1f} s", flush=True)
     print("median by family: " + ", ".join(f"{f} {np.median(r):.2f}" for f, r in by_family.items()))
     above = {seed: f"{r:.2f}" for seed, r in sorted(ratios.items(), key=lambda pair: -pair[1]) if r > 1}
     print(f"above 1: {above}")
     values = list(ratios.values())
     print(f"{len(values)} networks, {args.samples} samples: median {np.median(values):.3f}, worst {max(values):.2f}")
-    if args.out:
-        args.out.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":
