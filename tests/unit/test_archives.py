@@ -62,6 +62,7 @@ def test_a_missing_package_is_named_with_its_extra(
         (archive("holiday.jpg"), "without a network"),
         (archive("net/archive_format")[:40], "is a damaged archive"),
     ],
+    ids=["pickled", "empty", "damaged"],
 )
 def test_other_archives_are_told_apart(data: bytes, says: str, glowc: Glowc) -> None:
     Path("net.pt2").write_bytes(data)
