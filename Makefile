@@ -47,8 +47,8 @@ test: setup  ## everything: lint, types and all tests; a missing tool is a failu
 test-quick: setup-quick  ## what needs no cross compiler: unit, golden and operator tests
 	$(PYTEST) tests/unit tests/golden tests/ops
 
-test-kernels: setup  ## every kernel variant on every machine, against numpy: LEVELS=-Os, levels of optimization in turn
-	$(if $(LEVELS),GLOWC_LEVELS="$(LEVELS)") GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/kernels
+test-kernels: setup  ## every kernel variant on every machine, against numpy: LEVELS=-Os, SAMPLE=1 (all cases everywhere)
+	$(if $(LEVELS),GLOWC_LEVELS="$(LEVELS)") $(if $(SAMPLE),GLOWC_SAMPLE=$(SAMPLE)) GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/kernels
 
 test-e2e: setup  ## models x boards under QEMU
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/e2e

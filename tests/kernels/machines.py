@@ -19,7 +19,7 @@ SANITIZERS = (
     "-fno-sanitize-recover=all",
     "-fno-omit-frame-pointer",
 )
-SAMPLE = 4
+SAMPLE = int(os.environ.get("GLOWC_SAMPLE", "12"))
 LEVELS = tuple(os.environ.get("GLOWC_LEVELS", "-O2 -Og -O1 -Os").split())
 POOL_BYTES = 1 << 20  # operands of one case on bare metal; the arena region of these boards holds 4 MB
 
@@ -39,7 +39,7 @@ class Machine:
     their parameters printed as literals, too. `code_for` names a board for whose CPU
     the code is, where this one's runs it as well. `longer` runs the variants of DSP, whose loops are longer where a CPU
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
-    this one runs every fourth case: what is new here is what the compiler makes of them. So it does of those that it
+    this one runs every SAMPLE-th case: what is new here is what the compiler makes of them. So it does of those that it
     runs by twins, which other machines run by their own instructions, and of portable C but where `portable` says so.
     SVE has vectors of `vector_bytes`. The files of a program are compiled at `levels` in turn, as users compile
     bundles at any of them.

@@ -86,7 +86,7 @@ def _compile(test: NodeTest, level: int, work: Path, board: Board) -> Built | Re
         path.unlink()
 
 
-def run_batch(tests: Sequence[NodeTest], work: Path, flags: Sequence[str] = ("-O1",)) -> list[Result]:
+def run_batch(tests: Sequence[NodeTest], work: Path, flags: Sequence[str] = ("-Og",)) -> list[Result]:
     """Return the result of each test, in order; `flags` go to gcc beside the warnings."""
     work.mkdir(parents=True, exist_ok=True)
     board = load_board("host")
