@@ -9,7 +9,7 @@ kernel row, kernel column, input channel; onnxruntime sums in another order, hen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -171,7 +171,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     shape = _geometry(node, x.type, w_type, y.type)
     fixed = x.type.quant is not None or ctx.const_value(node.inputs[1]) is not None
     depthwise = w_type.shape[3] == 1 and group > 1 and fixed  # its kernel wants the weights the other way round
-    rows, per_out = (0, y.type.shape[1]), w_type.shape[3] * w_type.shape[1] * w_type.shape[2]
+    rows, per_out = (0, shape.out_h), w_type.shape[3] * w_type.shape[1] * w_type.shape[2]
     macs = y.type.elements * per_out
     kernel = f"{'dwconv' if depthwise else 'conv'}_{x.type.dtype.value}"
     if x.type.quant is None:
@@ -214,11 +214,28 @@ def _weights(w: np.ndarray | None, depthwise: bool) -> np.ndarray | None:
 def _geometry(node: Node, x: TensorType, w: TensorType, y: TensorType) -> Conv:
     pads, strides = node.ints("pads", 4), node.ints("strides", 2)
     dilations = node.ints("dilations", 2)
-    return Conv(
+    return _by_phases(Conv(
         **asdict(row_params(x, y, planar=is_planar(node))),
         k_h=w.shape[1], k_w=w.shape[2], stride_h=strides[0], stride_w=strides[1],
         dil_h=dilations[0], dil_w=dilations[1], pad_top=pads[0], pad_left=pads[1],
         groups=node.int_("group"),
+    ))  # fmt: skip
+
+
+def _by_phases(s: Conv) -> Conv:
+    """Return a dilated convolution of one row as one without dilation, of an image in which a column is a phase.
+
+    Step t lies in row t / dilation, column t % dilation: each output reads its own column only, so that the inputs of a
+    window are whole runs of channels in memory, as kernels read them fastest.
+    """
+    d = s.dil_w
+    whole = all(n % d == 0 for n in (s.in_w, s.out_w, s.pad_left))
+    if d == 1 or s.k_w == 1 or not whole or (s.in_h, s.out_h, s.k_h, s.stride_w) != (1, 1, 1, 1):
+        return s
+    return replace(
+        s, in_h=s.in_w // d, in_w=d, in_row=d * s.in_col, in_ring=s.in_w // d, k_h=s.k_w, pad_top=s.pad_left // d,
+        out_h=s.out_w // d, out_w=d, out_row=d * s.out_c, out_ring=s.out_w // d, k_w=1, stride_h=1, dil_h=1, dil_w=1,
+        pad_left=0,
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Integer layers as instructions: weights, bias and the constants of how sums become codes.
 
-Outputs of TensorFlow Lite's layers whose factors need a shift to the left come apart (glowc.ops.steep).
+TensorFlow Lite's layers whose factors need a shift to the left end by float32 scales where these give the same codes
+(glowc.ops.same_scale). Otherwise such outputs come apart (glowc.ops.steep).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from glowc.graph.graph import Node
 from glowc.graph.types import DType
 from glowc.kernels.shapes import Conv, FullyConnected
 from glowc.ops.base import LowerCtx, OpError, Ref
-from glowc.ops.integer import FixedEnding, Folded, narrow_weights, without_outputs
+from glowc.ops.integer import FixedEnding, Folded, ScaleEnding, narrow_weights, without_outputs
 from glowc.ops.requant_shift import ShiftCodes, shift_end, shift_of, shift_operands
+from glowc.ops.same_scale import same_scale, sums_between
 from glowc.ops.steep import Steep, gathered, put_in_place, small_shape, small_type, steep_outputs
 from glowc.program.params import Params
 
@@ -32,23 +34,24 @@ def emit_integer(
 ) -> None:
     """Emit an integer kernel with weights, bias and the constants of the output's requantisation.
 
-    Outputs of a TensorFlow Lite layer whose factor is 1/2 or more are computed apart (glowc.ops.steep).
+    Outputs of a TensorFlow Lite layer whose factor is 1/2 or more are computed apart where no float32 scales serve for
+    all, or the others are where there are fewer of them (glowc.ops.steep).
     """
     x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
-    layer = _Layer(node.name, kernel, folded, params, rows, macs)
-    steep = layer.steep
-    if steep is None:
+    layer = _Layer(node.name, kernel, folded, params, rows, macs).scaled(weights)
+    apart = layer.apart(weights)
+    if apart is None:
         layer.emit(ctx, narrow_weights(ctx, node, weights), x, y)
         return
-    part = layer.only(steep)
-    own, source = layer.weights_of(weights, steep), x
+    own = layer.weights_of(weights, apart)
+    part, source = layer.only(apart).scaled(own), x
     if layer.depthwise and isinstance(layer.shape, Conv):
-        source = gathered(ctx, x, layer.shape, steep, f"{part.name}_in")
-    small = ctx.temp(small_type(y.type, steep), f"{part.name}_out")
+        source = gathered(ctx, x, layer.shape, apart, f"{part.name}_in")
+    small = ctx.temp(small_type(y.type, apart), f"{part.name}_out")
     part.emit(ctx, ctx.const(own, f"{part.name}_weights"), source, small)
-    others, rest = layer.without(weights, steep)
+    others, rest = layer.without(weights, apart)
     others.emit(ctx, narrow_weights(ctx, node, rest), x, y)
-    put_in_place(ctx, small, y, steep)
+    put_in_place(ctx, small, y, apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +76,55 @@ class _Layer:
         one_group = isinstance(shape, Conv) and (self.depthwise or shape.groups == 1)
         return shape if one_group or isinstance(shape, FullyConnected) else None
 
-    @property
-    def steep(self) -> Steep | None:
-        """The outputs that are computed apart."""
+    def scaled(self, weights: np.ndarray) -> _Layer:
+        """Return the layer with float32 scales where an output needs a shift to the left, if these serve for all."""
+        ending, codes = self.folded.ending, self.folded.codes
+        if not isinstance(ending, FixedEnding) or not self._may_be_steep(ending):
+            return self
+        low, high = sums_between(weights, self.folded.bias, codes, weights.ndim - 1 if self.depthwise else 0)
+        scale = same_scale(ending, low, high, codes)
+        return self if scale is None else replace(self, folded=replace(self.folded, ending=scale))
+
+    def _may_be_steep(self, ending: FixedEnding) -> bool:
+        return not ending.wide and self.kernel.endswith("_s8") and bool((ending.shift >= 0).any())
+
+    def apart(self, weights: np.ndarray) -> Steep | None:
+        """Return the outputs that are computed apart: the steep ones, or the others where these are fewer."""
         ending = self.folded.ending
-        if not isinstance(ending, FixedEnding) or ending.wide or not self.kernel.endswith("_s8") or self.shape is None:
+        if not isinstance(ending, FixedEnding) or not self._may_be_steep(ending) or self.shape is None:
             return None
-        return steep_outputs(ending.shift) if ending.shift.size == self.shape.outputs else None
+        if ending.shift.size != self.shape.outputs:
+            return None
+        steep = steep_outputs(ending.shift)
+        if steep.is_minor:
+            return steep
+        others = steep.others
+        rest, _ = self.without(weights, others)
+        return others if others.at.size and isinstance(rest.folded.ending, ScaleEnding) else None
 
     def weights_of(self, weights: np.ndarray, steep: Steep) -> np.ndarray:
-        """Return the weights of steep outputs."""
+        """Return the weights of some outputs."""
         return np.ascontiguousarray(weights[..., steep.at] if self.depthwise else weights[steep.at])
 
     def only(self, steep: Steep) -> _Layer:
-        """Return the small layer of steep outputs."""
+        """Return the small layer of some outputs."""
         folded, ending, shape = self.folded, self.folded.ending, self.shape
         assert isinstance(ending, FixedEnding) and shape is not None  # noqa: PT018
         few = replace(ending, mul=ending.mul[steep.at], shift=ending.shift[steep.at])
         folded = replace(folded, bias=folded.bias[steep.at], ending=few)
         params = replace(self.params, shape=small_shape(shape, steep, depthwise=self.depthwise))  # type: ignore[call-arg]
         return replace(
-            self, name=f"{self.name}_steep", folded=folded, params=params, macs=steep.share(self.macs)
+            self, name=f"{self.name}_apart", folded=folded, params=params, macs=steep.share(self.macs)
         )  # fmt: skip
 
     def without(self, weights: np.ndarray, steep: Steep) -> tuple[_Layer, np.ndarray]:
-        """Return the layer and its weights when steep outputs always give the zero point."""
+        """Return the layer and its weights when some outputs always give the zero point."""
         ending, axis = self.folded.ending, weights.ndim - 1 if self.depthwise else 0
         assert isinstance(ending, FixedEnding)
         rest, bias, usual = without_outputs(
             weights, self.folded.bias, ending, steep.mask, self.folded.codes.w_zp, axis
         )  # fmt: skip
-        return replace(self, folded=replace(self.folded, bias=bias, ending=usual)), rest
+        return replace(self, folded=replace(self.folded, bias=bias, ending=usual)).scaled(rest), rest
 
     def emit(self, ctx: LowerCtx, weights: Ref, x: Ref, y: Ref) -> None:
         """Emit it with these weights and tensors."""

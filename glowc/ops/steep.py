@@ -1,8 +1,9 @@
 """Outputs of a layer whose factor is 1/2 or more, beside others: channels that training has let die have such.
 
 Kernels end TensorFlow Lite's layers by a shift to the right on every CPU (glowc/kernels/common/factors.py). Where some
-outputs need one to the left, the definition computes these apart: a small layer of theirs comes before the whole one,
-whose results for them do not count, and is scattered into it.
+outputs need one to the left, a small layer of theirs comes before the whole one, whose results for them do not count,
+and is scattered into it. Where most do, the small layer is of the others. What needs a shift to the left ends by
+float32 scales where these give the same codes (glowc/ops/same_scale.py), by the definition otherwise.
 """
 
 from __future__ import annotations
@@ -32,15 +33,24 @@ class Steep:
         """True for them, of all outputs."""
         return np.isin(np.arange(self.count), self.at)
 
+    @property
+    def is_minor(self) -> bool:
+        """True for at most half of the outputs."""
+        return 2 * self.at.size <= self.count
+
+    @property
+    def others(self) -> Steep:
+        """All but these."""
+        return Steep(np.flatnonzero(~self.mask), self.count)
+
     def share(self, macs: int) -> int:
         """Return how many of a layer's multiply-accumulates are theirs."""
         return macs * self.at.size // self.count
 
 
-def steep_outputs(shift: np.ndarray) -> Steep | None:
-    """Return the outputs to be computed apart by the shifts of a layer; None without any, or with more than half."""
-    at = np.flatnonzero(shift.reshape(-1) >= 0)
-    return Steep(at, shift.size) if 0 < 2 * at.size <= shift.size else None
+def steep_outputs(shift: np.ndarray) -> Steep:
+    """Return the outputs whose shifts are to the left."""
+    return Steep(np.flatnonzero(shift.reshape(-1) >= 0), shift.size)
 
 
 def small_shape(shape: Conv | FullyConnected, steep: Steep, *, depthwise: bool) -> Conv | FullyConnected:

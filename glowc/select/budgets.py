@@ -4,7 +4,7 @@ The bound is weights + biases + five bytes per output channel, what the other la
 parameters of a layer take beyond that in its plain form (scales of blocks, multipliers and offsets of 64 bits), what
 fills pairs of inputs, states and cells of recurrent layers of codes, and six in a thousand. First gives way what costs
 little: what is over the bound may cost one percent of the cycles, a part of it that part, and the other kernels' code
-is no more than the constants they save. The rest gives way at any cost.
+is no more than the constants they save. The rest gives way as long as the cycles grow by at most a half.
 
 Where constants and code do not fit into the flash, layers give some back that it costs least.
 """
@@ -20,13 +20,14 @@ from glowc.program.ir import Instr, Operand
 from glowc.select.candidates import Layer
 
 SPARE_WORDS = 8
-"""Bytes over the bound for which no layer gets another kernel at any cost: a number or two that a kernel has itself."""
+"""Bytes over the bound for which no layer is forced to another kernel: a number or two that a kernel has itself."""
 
 _PER_CHANNEL = 9  # bias and five bytes
 _PER_GATE = 16  # biases and scales of the inputs and of the state
 _PLACES = 2  # bytes more where the factor has a shift of its own: that of a pair of channels takes a word
 _SPARE = 0.006  # so that whole models stay within one percent of their weights and channels
 _MAX_LOSS = 0.01
+_MAX_FORCED = 0.5  # of the cycles, for all that gives way
 _MAX_MOVES = 200
 
 Choice = Mapping[str, str]
@@ -113,20 +114,21 @@ def within_bound(choice: C, bound: int, moves: Moves[C], weigh: Weigh[C]) -> C:
 
 
 def forced_within_bound(choice: C, bound: int, moves: Moves[C], weigh: Weigh[C], kb_worth: float) -> C:
-    """Return the choice after the moves that cost least for each byte over the bound; none is left out for its cost.
+    """Return the choice after the moves that cost least for each byte over the bound, up to half of the cycles more.
 
     The cost is the share of the cycles, and what the flash grows by, a kilobyte of which counts as the share
     `kb_worth`. Once in bound, moves that lower the cost within it are made.
     """
     now = weigh(choice)
     whole = max(now.cycles, 1)
+    most = whole * (1 + _MAX_FORCED)
 
     def cost(then: Price) -> float:
         return (then.cycles - now.cycles) / whole + kb_worth * max(then.flash - now.flash, 0) / 1024
 
     for _ in range(_MAX_MOVES):
         over = now.constants - bound
-        tried = [(move, weigh(move)) for move in moves(choice)]
+        tried = [(move, then) for move in moves(choice) if (then := weigh(move)).cycles <= most]
         if over > 0:
             saved = [min(now.constants - then.constants, over) for _, then in tried]
             better = [(max(cost(t[1]), 0.0) / s, n) for n, (t, s) in enumerate(zip(tried, saved, strict=True)) if s > 0]

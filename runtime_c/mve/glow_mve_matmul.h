@@ -28,11 +28,9 @@ GLOW_MVE_FUNCTION int32x4_t glow_mve_dots(GLOW_MVE_UNUSED const int8_t *x, GLOW_
       "2: vmov d0, r2, r4\n" "vmov d1, r6, r8\n" "pop {r4-r8, pc}\n");
 }
 
-/* Stores the codes of four sums `step` bytes apart, the first `lanes` of them. */
-GLOW_INLINE void glow_mve_scatter_codes(int8_t *out, int32_t step, int32x4_t sums, const glow_mve_codes_t *q,
-                                          int32_t lanes) {
+/* Stores four codes `step` bytes apart, the first `lanes` of them. */
+GLOW_INLINE void glow_mve_scatter(int8_t *out, int32_t step, int32x4_t codes, int32_t lanes) {
   const uint32x4_t offsets = vmulq_n_u32(glow_mve_index32(), (uint32_t)step);
-  const int32x4_t codes = glow_mve_codes(sums, q);
   __asm__ volatile("vctp.32 %[lanes]\nvpst\nvstrbt.32 %q[codes], [%[out], %q[offsets]]"
                    :
                    : [lanes] "r"(lanes), [codes] "w"(codes), [out] "r"(out), [offsets] "w"(offsets)

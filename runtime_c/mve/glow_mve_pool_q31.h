@@ -3,7 +3,7 @@
 #ifndef GLOW_MVE_POOL_Q31_H
 #define GLOW_MVE_POOL_Q31_H
 
-#include "glow_mve_elementwise.h"
+#include "glow_mve_fixed.h"
 #include "glow_q31.h"
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
@@ -41,12 +41,6 @@ GLOW_INLINE int32x4_t glow_mve_averages(int32x4_t sums, const glow_mve_average_t
   const int32x4_t less = vsubq_s32(whole, vandq_s32(vshrq_n_s32(whole, 31), even));
   const int32x4_t no_half = vaddq_s32(vshlq_s32(less, even), even);
   return vsubq_n_s32(vcvtnq_s32_f32(vmulq_n_f32(vcvtq_f32_s32(no_half), a->scale)), a->half);
-}
-
-/* four sums times mul * 2^(shift - 31), -31 <= shift <= -1, plus zp */
-GLOW_INLINE int32x4_t glow_mve_fixed_s32x4(int32x4_t sums, int32_t mul, int32_t shift, int32_t zp) {
-  const int32x4_t upper = vqrdmulhq_n_s32(sums, mul);
-  return vaddq_n_s32(vrshlq_n_s32(vaddq_s32(upper, vshrq_n_s32(upper, 31)), shift), zp);
 }
 #endif
 

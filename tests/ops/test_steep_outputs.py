@@ -1,4 +1,4 @@
-"""Layers of TensorFlow Lite of which some outputs have a factor of 1/2 or more: these are computed apart."""
+"""Layers of TensorFlow Lite of which some outputs have a factor of 1/2 or more: float32 scales, or two layers."""
 
 from __future__ import annotations
 
@@ -76,8 +76,21 @@ def test_no_kernel_runs_the_definition_under_another_name(kind: str, board: str)
         assert not any(isinstance(i.plan, UnfitPlan) for i in program.instrs)
 
 
-def test_layer_with_one_factor_stays_whole() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_most_outputs_are_steep(kind: str) -> None:
+    scales = np.array([0.731, 0.004, 1.27, 0.911, 2.13, 0.0061, 0.577, 3.79])
+    graph = layer(kind, scales)
+    x = np.random.default_rng(2).integers(-128, 128, graph.types["x"].shape).astype(np.int8)
+    program = lowered(graph, "mps2-an386")
+    kernels = [i.kernel for i in program.instrs]
+    assert any(kernel.endswith("_s8q31") for kernel in kernels)  # the two others
+    assert any(kernel.endswith("_s8") for kernel in kernels)
+    assert np.array_equal(run_program(program, {"x": x})["y"], run_graph(graph, {"x": x})["y"])
+
+
+@pytest.mark.parametrize(("factor", "kernel"), [(0.7, "conv_s8"), (0.5, "conv_s8q31")])
+def test_layer_with_one_factor_stays_whole(factor: float, kernel: str) -> None:
     graph = layer("conv", np.linspace(0.1, 0.2, 8))
-    one = replace(graph.types["w"], quant=QuantParams((0.7,), (0,)))
+    one = replace(graph.types["w"], quant=QuantParams((factor,), (0,)))
     program = lowered(replace(graph, types={**graph.types, "w": one}), "mps2-an386")
-    assert [i.kernel for i in program.instrs] == ["conv_s8q31"]
+    assert [i.kernel for i in program.instrs] == [kernel]

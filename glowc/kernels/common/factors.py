@@ -64,6 +64,11 @@ def fit(constants: Arrays) -> bool:
     return bool((mul >= LEAST_MUL).all() and (shift <= -1).all() and (shift >= -MOST_PLACES).all())
 
 
+def is_right_shift(instr: Instr, key: str = "shift") -> bool:
+    """Say whether sums of a kernel with one factor are multiplied and shifted to the right."""
+    return -MOST_PLACES <= instr.int_(key) <= -1
+
+
 def is_rectified(instr: Instr) -> bool:
     """Say whether no code is below the zero point: how halves of what is negative are rounded then does not count."""
     return instr.int_("out_min") == instr.int_("out_zp")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.rows import are_centred
 from glowc.kernels.common.widths import accepts_widths, prepare_widths
 from glowc.kernels.dsp.needs import FPU
@@ -54,6 +55,11 @@ def accepts_add_rows(instr: Instr) -> bool:
     return accepts_add(instr) or (dense and instr.int_("d1") >= 8)
 
 
+def _accepts_fixed_pairs(instr: Instr) -> bool:
+    """Accept the same where products are shifted to the right."""
+    return accepts_add_rows(instr) and is_right_shift(instr, "out_shift")
+
+
 def _accepts_wide_pairs(instr: Instr) -> bool:
     """Accept the same of codes of 16 bits around 0."""
     return accepts_add_rows(instr) and are_centred(instr)
@@ -77,6 +83,9 @@ _CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
 FLIP = replace(_CODES, also=frozenset(), in_place=True, accepts=_is_long)
 LUT = replace(FLIP, rank=4)  # after that for Armv7-M, which takes fewer instructions
 MULTIPLY = replace(_CODES, in_place=True, accepts=accepts_add_rows)
+_MULTIPLY_FIXED = replace(
+    MULTIPLY, also=frozenset(), header="glow_dsp_mul_q31.h", accepts=_accepts_fixed_pairs
+)  # fmt: skip
 QUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_quantize)
 DEQUANTIZE = replace(_CODES, accepts=_accepts_dequantize)
 REQUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_requantize)
@@ -101,6 +110,7 @@ VARIANTS = {
     "lut_s8": (LUT,),
     "mul_s16": (replace(_WIDE, stated=Stated(outputs=10)),),
     "mul_s8": (MULTIPLY,),
+    "mul_s8q31": (_MULTIPLY_FIXED,),
     "mul_s8u": (MULTIPLY,),
     "quantize": (QUANTIZE,),
     "requantize": (REQUANTIZE, WIDTHS),

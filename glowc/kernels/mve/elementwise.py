@@ -13,6 +13,7 @@ from functools import partial
 
 from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
+from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.lines import is_long
 from glowc.kernels.common.lines import prepare as prepare_lines
 from glowc.kernels.common.reals import accepts_function
@@ -63,6 +64,11 @@ def prepare_product(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=ProductPlan(rank=instr.int_("rank"), half=int(instr.params.get("half", 0))))
 
 
+def _accepts_fixed_product(instr: Instr) -> bool:
+    """Accept the same where products are shifted to the right."""
+    return accepts_product(instr) and is_right_shift(instr, "out_shift")
+
+
 def accepts_softmax(instr: Instr) -> bool:
     """Accept an axis whose elements are adjacent."""
     return instr.int_("inner") == 1
@@ -109,6 +115,7 @@ VARIANTS = {
     "lut_s8": (_CODES,),
     "mul_s16": (_WIDE_PAIRS,),
     "mul_s8": (_PRODUCT,),
+    "mul_s8q31": (replace(_PRODUCT, accepts=_accepts_fixed_product, header="glow_mve_fixed.h"),),
     "mul_s8u": (_PRODUCT,),
     "quantize": (replace(_REALS, accepts=accepts_quantize),),
     "requantize": (replace(_REALS, accepts=accepts_requantize), _WIDTHS),

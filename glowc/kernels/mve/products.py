@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
-from glowc.kernels.base import Prepared, plan_of
+from glowc.kernels.base import Prepared, plan_in, plan_of
+from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.products import product_variants, rows_variants
 from glowc.kernels.mve.shared import FAST, are_codes
 from glowc.kernels.mve.stream import GROUP
@@ -24,9 +25,12 @@ _SUM = 4  # bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatMulPlan(Plan):
-    """`packed`: the columns of the right operand are copied, one after the other."""
+    """`packed`: the columns of the right operand are copied, one after the other. `fixed`: codes end in a multiplier
+    and a shift.
+    """
 
     packed: bool
+    fixed: bool = False
 
 
 def accepts_matmul(instr: Instr) -> bool:
@@ -39,6 +43,16 @@ def prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
     """Return whether columns are copied: those whose elements are not adjacent."""
     shape = MatMul.of(instr)
     return Prepared(plan=MatMulPlan(packed=shape.b_row != 1 and shape.k > 1))
+
+
+def _accepts_fixed(instr: Instr) -> bool:
+    """Accept the same where sums are shifted to the right."""
+    return accepts_matmul(instr) and is_right_shift(instr)
+
+
+def _prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+    plan = plan_in(prepare_matmul(constants, instr), MatMulPlan)
+    return Prepared(plan=replace(plan, fixed=True))
 
 
 def matmul_scratch(instr: Instr) -> int:
@@ -67,11 +81,15 @@ _DYNAMIC = replace(FAST, header="glow_mve_dynamic.h")
 _MATMUL = replace(
     FAST, accepts=accepts_matmul, prepare=prepare_matmul, scratch_bytes=matmul_scratch, header="glow_mve_matmul.h"
 )
+_FIXED = replace(
+    _MATMUL, header="glow_mve_matmul_q31.h", accepts=_accepts_fixed, prepare=_prepare_fixed, template="mve/matmul_s8"
+)  # fmt: skip
 
 VARIANTS = {
     "dynamic_quantize": (_DYNAMIC,),
     "fc_dynamic": (replace(_DYNAMIC, accepts=accepts_fc, scratch_bytes=fc_scratch),),
     "matmul_s8": (_MATMUL,),
+    "matmul_s8q31": (_FIXED,),
     **product_variants(("mve",), "mve", 0.5, rank=21),
     **rows_variants(("mve",), "mve", 0.4, rank=21),
 }

@@ -37,11 +37,6 @@ def both(plain: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
     return plain, replace(plain, isa="a32")
 
 
-def is_right_shift(instr: Instr, key: str = "shift") -> bool:
-    """Return whether sums are multiplied and shifted to the right (glow_neon_q31.h)."""
-    return -31 <= instr.int_(key) <= -1
-
-
 def code_limits(p: Printed, point: str, odd: str, *, a32: bool) -> str:
     """Return zero point and limits of eight codes for `requant`; `odd`: of ties, for A32."""
     if a32:

@@ -14,13 +14,14 @@ from functools import partial
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.lines import is_long
 from glowc.kernels.common.lines import prepare as prepare_lines
 from glowc.kernels.common.reals import accepts_function, accepts_softmax
 from glowc.kernels.common.rows import RowPlan, accepts_rows, steps
 from glowc.kernels.common.widths import accepts_widths, prepare_widths
 from glowc.kernels.features import Stated
-from glowc.kernels.simd.core import both, is_right_shift
+from glowc.kernels.simd.core import both
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 

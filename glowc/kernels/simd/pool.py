@@ -10,8 +10,9 @@ from functools import partial
 from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.bilinear import accepts_codes, is_adjacent
+from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.shapes import Pool
-from glowc.kernels.simd.core import CORES, CorePlan, both, is_right_shift
+from glowc.kernels.simd.core import CORES, CorePlan, both
 from glowc.kernels.simd.elementwise import CODES, LEAST, is_normal
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays

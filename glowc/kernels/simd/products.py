@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import partial
 
 from glowc.kernels.base import KernelVariant
+from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.products import product_variants, rows_variants
 from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.shapes import MatMul
-from glowc.kernels.simd.core import CORES, both, is_right_shift, prepare_core
+from glowc.kernels.simd.core import CORES, both, prepare_core
 from glowc.program.ir import Instr
 
 _FUNCTIONS = {"lstm_f32": 400, "gru_f32": 250, "rnn_f32": 90}
