@@ -29,6 +29,7 @@ from glowc.ops.integer import (
     fold_weights,
     scales,
     weight_codes,
+    without_zero_point,
 )
 from glowc.ops.integer_layer import emit_integer, emit_shift
 from glowc.ops.params import Clamp
@@ -185,6 +186,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         emit_shift(node, ctx, f"{kernel}rs", weights, lambda codes: ConvShift(shape, codes), rows, macs)
         return
     folded = fold_weights(node, ctx, x.type, y.type)
+    folded = folded if any(node.ints("pads", 4)) else without_zero_point(folded, x.type)
     weights = _weights(folded.weights, depthwise)
     assert weights is not None
     emit_integer(node, ctx, kernel, folded, weights, ConvCodes(shape, folded.codes), rows, macs)

@@ -26,6 +26,7 @@ from glowc.ops.integer import (
     fold_weights,
     scales,
     weight_codes,
+    without_zero_point,
 )
 from glowc.ops.integer_layer import emit_integer, emit_shift
 from glowc.ops.params import Clamp
@@ -97,7 +98,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         weights = ctx.const_value(node.inputs[1])
         emit_shift(node, ctx, f"fc_{x.dtype.value}rs", weights, lambda codes: FcShift(shape, codes), None, macs)
         return
-    folded = fold_weights(node, ctx, x, y)
+    folded = without_zero_point(fold_weights(node, ctx, x, y), x)
     emit_integer(node, ctx, f"fc_{x.dtype.value}", folded, folded.weights, FcCodes(shape, folded.codes), None, macs)
 
 

@@ -187,6 +187,21 @@ def fold_weights(node: Node, ctx: LowerCtx, x: TensorType, y: TensorType) -> Fol
     return Folded(weights, bias.astype(np.int64 if ending.suffix == "q15" else np.int32), ending, codes)
 
 
+def without_zero_point(folded: Folded, x: TensorType) -> Folded:
+    """Return a layer of int16 codes without padding whose inputs have zero point 0: the biases have what it takes off.
+
+    Kernels of int16 are for codes around 0. As it is where sums of products of the codes might not fit 32 bits.
+    """
+    zero, weights = folded.codes.in_zp, folded.weights.reshape(len(folded.weights), -1).astype(np.int64)
+    if x.dtype is not DType.S16 or zero == 0 or folded.bias.dtype != np.int32:
+        return folded
+    weights = weights - folded.codes.w_zp
+    bias = folded.bias - zero * weights.sum(1)
+    if (np.abs(bias) + (1 << 15) * np.abs(weights).sum(1)).max() >= 1 << 31:
+        return folded
+    return replace(folded, bias=bias.astype(np.int32), codes=replace(folded.codes, in_zp=0))
+
+
 def _without_idle(
     weights: np.ndarray, bias: np.ndarray, ending: Ending, w_zp: int, axis: int
 ) -> tuple[np.ndarray, np.ndarray, Ending]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from glowc.graph.fixed_point import scaled
 from glowc.program.ir import Instr
+from glowc.program.kernel import Arrays
 
 
 def sums(weights: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
@@ -22,6 +23,14 @@ def sums(weights: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
     kind = instr.operand("in").type.dtype
     ends = [weights * (x - instr.int_("in_zp")) for x in (kind.qmin, kind.qmax)]
     return np.minimum(*ends).sum(1), np.maximum(*ends).sum(1)
+
+
+def fit_words(constants: Arrays, weights: np.ndarray, instr: Instr) -> bool:
+    """Say whether sums of products with weights[O, K], and of their biases, always fit 32 bits."""
+    low, high = sums(weights.astype(np.int64) - instr.int_("w_zp"), instr)
+    bias = constants["bias"].astype(np.int64)
+    least, greatest = min(low.min(), (low + bias).min()), max(high.max(), (high + bias).max())
+    return bool(least >= -(1 << 31) and greatest < 1 << 31)
 
 
 def shifted(weights: np.ndarray, w_zp: int) -> tuple[np.ndarray, np.ndarray]:

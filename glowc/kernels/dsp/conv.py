@@ -49,7 +49,7 @@ class ConvPlan(Plan):
     path: "point", a 1x1 kernel reads one pixel, with a `tail` after whole words; "rows", whole groups in every kernel
     row, of whole `words`, or one `run` of them; "across", the same for blocks of pixels of two rows; "word", that where
     a row is a single word; "three", a planar input and a kernel three columns wide, `rows` of `k_h` x `in_c` printed
-    one by one; "gather", by bytes, or by a `run` of them; "planar", byte by byte.
+    one by one; "gather", by bytes, by a `run` of them, or by the `tap` bytes of a pixel; "planar", byte by byte.
     `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`. `row_ends`: blocks of pixels end
     with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
     stream's first word says, which is one of those before the first pair if there are any.
@@ -67,6 +67,7 @@ class ConvPlan(Plan):
     tail: bool = False
     words: bool = False
     run: int = 0
+    tap: int = 0
     k_h: int = 0
     in_c: int = 0
     rows: int = 0
@@ -133,7 +134,7 @@ def collecting(s: Conv) -> ConvPlan:
         return ConvPlan(path="three", k_h=s.k_h, in_c=s.in_c, rows=rows, stride_w=s.stride_w)
     if s.in_ch != 1 and s.in_c > 1:
         return ConvPlan(path="planar")
-    return ConvPlan(path="gather", run=run if dense else 0)
+    return ConvPlan(path="gather", run=run if dense else 0, tap=0 if dense or s.in_c < GROUP else s.in_c)
 
 
 def collecting_quad(s: Conv, *, rests: bool = False) -> ConvPlan:

@@ -16,7 +16,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.float_shift import columns, rows
-from glowc.kernels.common.sums import sums
+from glowc.kernels.common.sums import fit_words, sums
 from glowc.kernels.dsp.forms import joined
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.shift import short_offset
@@ -201,9 +201,7 @@ def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray],
     prepare_plain = plain.prepare
 
     def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
-        low, high = sums(by_channel(constants["weights"]).astype(np.int64) - instr.int_("w_zp"), instr)
-        bias = constants["bias"].astype(np.int64)
-        fits = min(low.min(), (low + bias).min()) >= -(1 << 31) and max(high.max(), (high + bias).max()) < 1 << 31
+        fits = fit_words(constants, by_channel(constants["weights"]), instr)
         return prepare_plain(constants, instr) if fits else UNFIT
 
     return replace(

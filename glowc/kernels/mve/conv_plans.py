@@ -127,9 +127,10 @@ class WindowRowsPlan(StepsPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesPlan(StepsPlan):
-    """The inputs of two pixels are copied byte by byte."""
+    """The inputs of two pixels are copied byte by byte, or by the `tap` bytes of a pixel."""
 
     path: str = "any"
+    tap: int = 0
 
 
 def _groups(taps: int) -> int:
@@ -198,7 +199,8 @@ def choose_plan(instr: Instr, end: str) -> ConvPlan:
     if dense and shape.k_h <= _segments() and (shape.k_w * shape.in_c >= VECTOR or shape.k_h == 1):
         return _in_place(shape, end, function) if is_point(shape) else _rows(shape, end)
     if not _has_table(shape):
-        return BytesPlan(end=end, steps=4, two=4, listed=_fits(shape, 4))
+        tap = shape.in_c if shape.in_ch == 1 and shape.in_c >= VECTOR // 2 else 0
+        return BytesPlan(end=end, steps=4, two=4, listed=_fits(shape, 4), tap=tap)
     return _packed(shape, end, function) or _gathered(shape, end)
 
 

@@ -4,14 +4,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared, plan_in
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
+from glowc.kernels.base import prepare as prepare_variant
+from glowc.kernels.common.float_shift import columns
+from glowc.kernels.common.float_shift import rows as conv_rows
 from glowc.kernels.common.rows import are_centred
-from glowc.kernels.common.windows import prepare_taps
+from glowc.kernels.common.sums import fit_words
+from glowc.kernels.common.windows import TapsPlan, taps_plan
 from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.core import both
@@ -25,10 +30,13 @@ _SCRATCH_BYTES = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SixteenPlan(Plan):
-    """`shifts`: the layer ends in a multiplication and a shift; `sixteen` channels at a time."""
+    """`shifts`: the layer ends in a multiplication and a shift; `sixteen` channels at a time. `fixed`: codes end in
+    TensorFlow Lite's multiplier and shift, one by one.
+    """
 
     shifts: bool = False
     sixteen: bool = False
+    fixed: bool = False
 
 
 def _scratch(instr: Instr) -> int:
@@ -42,6 +50,10 @@ def _is_plain(instr: Instr) -> bool:
     return kinds == [DType.S16, DType.S8] and instr.int_("in_zp") == instr.int_("w_zp") == 0
 
 
+def _is_fixed(instr: Instr) -> bool:
+    return instr.kernel.endswith(("q15", "q31"))
+
+
 def _accepts(instr: Instr) -> bool:
     """Accept one group, zero points 0 of inputs and weights, and eight output channels or more."""
     s = Conv.of(instr)
@@ -51,7 +63,7 @@ def _accepts(instr: Instr) -> bool:
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Lay the weights of an input for all channels side by side."""
     weights = constants["weights"].reshape(instr.int_("out_c"), -1)
-    plan = SixteenPlan(shifts=instr.kernel.endswith("rs"))
+    plan = SixteenPlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr))
     return Prepared({"weights": np.ascontiguousarray(weights.T).reshape(-1)}, plan)
 
 
@@ -82,6 +94,32 @@ def _accepts_fc(instr: Instr) -> bool:
     return _is_plain(instr) and instr.int_("out_n") >= _OUTPUTS and instr.operand("out").type.dtype is DType.S16
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WideTapsPlan(TapsPlan):
+    """The taps of a depthwise window. `fixed`: as in SixteenPlan."""
+
+    fixed: bool = False
+
+
+def _prepare_depthwise(_: Arrays, instr: Instr) -> Prepared:
+    taps = taps_plan(instr)
+    return Prepared(plan=WideTapsPlan(k_h=taps.k_h, k_w=taps.k_w, fixed=_is_fixed(instr)))
+
+
+def _prepare_ends(_: Arrays, instr: Instr) -> Prepared:
+    return Prepared(plan=SixteenPlan(fixed=_is_fixed(instr)))
+
+
+def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray]) -> KernelVariant:
+    """Return a variant as `plain` for layers whose sums of products need no more than 32 bits, else UNFIT."""
+
+    def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+        fits = fit_words(constants, by_channel(constants["weights"]), instr)
+        return prepare_variant(plain, constants, instr) if fits else UNFIT
+
+    return replace(plain, prepare=prepare_fixed, packs=plain.packs | {"weights", "bias"}, header="glow_neon_wide_q31.h")
+
+
 def _accepts_pairs(instr: Instr) -> bool:
     """Accept zero points 0, adjacent codes, and rows of them of which one may be the same for all of the output."""
     rank = instr.int_("rank")
@@ -105,11 +143,24 @@ _PAIRS = KernelVariant(
     "a64", rank=20, header="glow_neon_reals16.h", in_place=True, accepts=_accepts_pairs, prepare=_prepare_pairs,
 )  # fmt: skip
 
+_DEPTHWISE = both(replace(_PLAIN, accepts=_accepts_depthwise, prepare=_prepare_depthwise))
+_FC = both(replace(_PLAIN, accepts=_accepts_fc, records=plain_records, prepare=_prepare_ends))
+_FIXED: Mapping[str, tuple[KernelVariant, ...]] = {
+    "conv_s16": tuple(_fixed(variant, conv_rows) for variant in _BOTH),
+    "dwconv_s16": tuple(_fixed(variant, columns) for variant in _DEPTHWISE),
+    "fc_s16": tuple(_fixed(variant, conv_rows) for variant in _FC),
+}
+
 VARIANTS = {
+    **{
+        f"{kernel}{end}": tuple(replace(variant, template=f"simd/{kernel}") for variant in variants)
+        for kernel, variants in _FIXED.items()
+        for end in ("q15", "q31")
+    },
     "conv_s16": _BOTH,
     "conv_s16rs": _BOTH,
-    "dwconv_s16": both(replace(_PLAIN, accepts=_accepts_depthwise, prepare=prepare_taps)),
-    "fc_s16": both(replace(_PLAIN, accepts=_accepts_fc, records=plain_records)),
+    "dwconv_s16": _DEPTHWISE,
+    "fc_s16": _FC,
     "add_s16": (_PAIRS,),
     "mul_s16": (_PAIRS,),
 }
