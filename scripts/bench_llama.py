@@ -1,7 +1,7 @@
 """Tokens a second of the Llama of examples/llama, one token at a time, on one core of a chip: modeled cycles.
 
     scripts/bench_llama.py
-    scripts/bench_llama.py --chip rp2350 --position 0 127 255 --layers
+    scripts/bench_llama.py --chip rp2350 --position 127 --layers
 
 `--position` says how many rows the caches have before the token; attention takes longer the more there are. "In RAM":
 the same without waiting for constants, as where the firmware has them in RAM (STEP_WEIGHTS_ATTR).
@@ -57,7 +57,7 @@ def main() -> None:
     """Print a line for each chip and position."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chip", nargs="+", choices=list(BOARDS), default=list(BOARDS))
-    parser.add_argument("--position", type=int, nargs="+", default=[0, 127, 255])
+    parser.add_argument("--position", type=int, nargs="+", default=[0, 64, 255])
     parser.add_argument("--layers", action="store_true", help="cycles of each kernel")
     args = parser.parse_args()
     table = Table("chip", "position", "cycles", "tokens/s", "in RAM", "arena", "constants")

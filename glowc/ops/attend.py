@@ -5,7 +5,8 @@ state of which this is the next value, its buffer is written in place. `append_b
 Attend(q[H, S, D], k, v, position): query i of S sees the rows before position + S, before position + i + 1 where
 attr `causal` is not 0. Head h reads k at h / group * k_steps[0] + row * k_steps[1] elements and D on, v likewise.
 Caches are float32 or int8, whose scales are factors of `scale` and `v_scale`. A position is clamped so that all new
-rows fit.
+rows fit. Tolerance: 1e-5 + 1e-4 of a result, as exp and sums are in another order; with int8 caches, integer kernels
+round queries and shares to 16 bits (runtime_c/glow_shares.h), on average a hundredth of what the codes do.
 Sources: ONNX Attention-23, com.microsoft GroupQueryAttention.
 """
 

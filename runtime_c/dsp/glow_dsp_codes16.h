@@ -70,8 +70,8 @@ GLOW_INLINE glow_sums4_t glow_add_columns16(glow_sums4_t s, const int16_t *p, in
 GLOW_INLINE int32_t glow_sum_row16(const int16_t *p, int32_t n) {
   int32_t sum = 0;
   for (; n >= 4; n -= 4, p += 4) {
-    sum = glow_dual_mac(glow_load_pair(p), 0x00010001u, sum);
-    sum = glow_dual_mac(glow_load_pair(p + 2), 0x00010001u, sum);
+    sum = glow_dsp_smlad(glow_load_pair(p), 0x00010001u, sum);
+    sum = glow_dsp_smlad(glow_load_pair(p + 2), 0x00010001u, sum);
   }
   for (; n > 0; n--) {
     sum = (int32_t)((uint32_t)sum + (uint32_t)*p++);

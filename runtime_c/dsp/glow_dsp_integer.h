@@ -32,10 +32,10 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_dots8(int32_t *sums, const int8_t 
     const uint32_t odd = glow_sxtab16_odd(less, codes);
     const uint32_t one = glow_load4(w) ^ w_flip;
     const uint32_t other = glow_load4(w + stride) ^ w_flip;
-    first = glow_dual_mac(even, glow_sxtab16(less_first, one), first);
-    first = glow_dual_mac(odd, glow_sxtab16_odd(less_first, one), first);
-    second = glow_dual_mac(even, glow_sxtab16(less_second, other), second);
-    second = glow_dual_mac(odd, glow_sxtab16_odd(less_second, other), second);
+    first = glow_dsp_smlad(even, glow_sxtab16(less_first, one), first);
+    first = glow_dsp_smlad(odd, glow_sxtab16_odd(less_first, one), first);
+    second = glow_dsp_smlad(even, glow_sxtab16(less_second, other), second);
+    second = glow_dsp_smlad(odd, glow_sxtab16_odd(less_second, other), second);
   }
   for (; n > 0; n--, x++, w++) {
     const int32_t code = glow_signed_code(*x, z->x_flip) - z->x;

@@ -24,7 +24,7 @@ GLOW_INLINE int32_t glow_dsp_narrow_inputs(const int8_t *x, int32_t n, uint32_t 
     to[2] = glow_pack_high(even[0], even[1]);
     to[3] = glow_pack_high(odd[0], odd[1]);
     for (int32_t i = 0; i < 4; i++) {
-      sum = glow_dual_mac(to[i], 0x00010001u, sum);
+      sum = glow_dsp_smlad(to[i], 0x00010001u, sum);
     }
   }
   return sum;

@@ -43,10 +43,10 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_dots16(int32_t *sums, const int16_
     const uint32_t odd = glow_pack_high(low, high);
     const uint32_t one = glow_load4(w);
     const uint32_t other = glow_load4(w + stride);
-    first = glow_dual_mac(even, glow_sxtab16(neg_zp, one), first);
-    first = glow_dual_mac(odd, glow_sxtab16_odd(neg_zp, one), first);
-    second = glow_dual_mac(even, glow_sxtab16(neg_zp, other), second);
-    second = glow_dual_mac(odd, glow_sxtab16_odd(neg_zp, other), second);
+    first = glow_dsp_smlad(even, glow_sxtab16(neg_zp, one), first);
+    first = glow_dsp_smlad(odd, glow_sxtab16_odd(neg_zp, one), first);
+    second = glow_dsp_smlad(even, glow_sxtab16(neg_zp, other), second);
+    second = glow_dsp_smlad(odd, glow_sxtab16_odd(neg_zp, other), second);
   }
   for (; n > 0; n--, x++, w++) {
     first += *x * (w[0] - zp);

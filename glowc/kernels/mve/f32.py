@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
-from glowc.kernels.common.attend import by_fours
+from glowc.kernels.common.attend import by_fours, of_codes
 from glowc.kernels.common.recurrent import in_fours
+from glowc.kernels.features import Stated
 from glowc.kernels.mve.shared import FAST, PAIRWISE, accepts_rows
 from glowc.kernels.shapes import Conv, MatMul
 from glowc.program.ir import Instr, Plan
@@ -16,6 +17,7 @@ from glowc.program.kernel import Arrays
 _GROUP = 4
 _HEADER = "glow_mve_f32.h"
 _FLOAT = replace(FAST, rank=25, header=_HEADER)
+_CODES = replace(FAST, form="codes", rank=26, header="glow_mve_attend_codes.h", stated=Stated(macs=1.2, outputs=20.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ _FC = replace(_FLOAT, accepts=accepts_fc, prepare=prepare_fc)
 _RECURRENT = in_fours(replace(_FLOAT, header="glow_mve_four.h"), "glow_mve_four", 0.8)
 
 VARIANTS = {
-    "attend_f32": (by_fours(_FLOAT, "mve"),),
+    "attend_f32": (by_fours(_FLOAT, "mve"), of_codes(_CODES, "mve_attend", 8)),
     "avg_pool_f32": (_POOL,),
     "binary": (replace(PAIRWISE, rank=25, accepts=accepts_binary, header=_HEADER),),
     "conv_f32": (_CONV,),
