@@ -159,7 +159,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-wide quant-bench quant-few sixteen-bench narrow-bench tflite-bench constants ref-layers cliffs costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff
+.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-wide quant-bench quant-few sixteen-bench narrow-bench tflite-bench constants ref-layers cliffs costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff quant-states
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -221,8 +221,11 @@ sixteen-bench: setup  #- int16 beside int8 activations: errors, instructions, ar
 quant-bench: setup  #- int8 files of our quantiser beside onnxruntime's: errors, arena, instructions
 	$(PY) scripts/quant_bench.py $(if $(NNCF_PYTHON),--other nncf --other-python $(NNCF_PYTHON))
 
-quant-few: setup  #- networks drawn from seeds, quantized on few samples, compared with onnxruntime: FIRST=5000, COUNT=140, SAMPLES=6 (8 minutes)
-	$(PY) scripts/quant_few.py --first $(or $(FIRST),5000) --count $(or $(COUNT),140) --samples $(or $(SAMPLES),6)
+quant-few: setup  #- networks drawn from seeds, quantized on few samples, compared with onnxruntime: FIRST=30000, COUNT=140, SAMPLES=6 (8 minutes)
+	$(PY) scripts/quant_few.py --first $(or $(FIRST),30000) --count $(or $(COUNT),140) --samples $(or $(SAMPLES),6)
+
+quant-states: setup  #- streaming LSTM and GRU networks drawn from seeds: error after many calls, instructions before and after: FIRST=1000, COUNT=24
+	$(PY) scripts/quant_states.py --first $(or $(FIRST),1000) --count $(or $(COUNT),24)
 
 narrow-bench: setup  #- weights of 4 and 2 bits and palettes beside 8 bits: constants, arena, instructions, error; fails over its limits
 	$(PY) scripts/narrow_bench.py

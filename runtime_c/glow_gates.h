@@ -12,6 +12,11 @@ GLOW_INLINE int32_t glow_gates_lookup(int32_t x, const int16_t *table) {
   return entry[0] + (((entry[1] - entry[0]) * (x & 127) + 64) >> 7);
 }
 
+/* The code of the state of a GRU. */
+GLOW_INLINE int32_t glow_gates_code(int32_t state, float factor, int32_t zp) {
+  return glow_round_clamp((float)state * factor, zp, -128, 127);
+}
+
 /* Advances a cell by its gates (input, output, forget, cell); returns the code of the state. */
 GLOW_INLINE int32_t glow_lstm_cell(const int32_t *gate, int16_t *cell, const int16_t *sigmoid, const int16_t *tanh_table,
                                    float factor, int32_t zp) {
@@ -33,7 +38,7 @@ GLOW_INLINE int32_t glow_gru_update(int32_t update, int32_t fresh, int16_t *stat
   const int32_t n = glow_gates_lookup(fresh, tanh_table);
   const int32_t h = n + ((z * (*state - n) + 16384) >> 15);
   *state = (int16_t)h;
-  return glow_round_clamp((float)h * factor, zp, -128, 127);
+  return glow_gates_code(h, factor, zp);
 }
 
 /* Advances the state by its gates (update, reset, new of the inputs, new of the state); returns its code. */
@@ -46,7 +51,7 @@ GLOW_INLINE int32_t glow_gru_cell(const int32_t *gate, int16_t *state, const int
 /* The code of a state that the reset gate leaves. */
 GLOW_INLINE int32_t glow_gru_kept(int32_t reset, int32_t state, const int16_t *sigmoid, float factor, int32_t zp) {
   const int32_t r = glow_gates_lookup(reset, sigmoid);
-  return glow_round_clamp((float)((r * state + 16384) >> 15) * factor, zp, -128, 127);
+  return glow_gates_code((r * state + 16384) >> 15, factor, zp);
 }
 
 #endif

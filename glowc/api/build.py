@@ -107,9 +107,9 @@ def quantize(
     check_kind(options, QuantizeOptions, "options")
     check_kind(images, ImageFormat, "images")
     source = model if isinstance(model, bytes | onnx.ModelProto) else _path(model, "model", _IN_MEMORY)
-    inputs = read_inputs(source)
-    data = _known(data)
-    inputs = read_inputs(source, _open_shapes(data, inputs))
+    states = options.states if options is not None else {}
+    inputs, data = read_inputs(source, None, states), _known(data)
+    inputs = read_inputs(source, _open_shapes(data, inputs), states)
     done = quantize_model(source, _samples(data, inputs, images or ImageFormat()), options)
     for note in done.notes:
         warnings.warn(note, stacklevel=2)
@@ -141,16 +141,18 @@ def _samples(
     data: _Given, inputs: Sequence[Port], images: ImageFormat
 ) -> Iterator[dict[str, np.ndarray]]:  # fmt: skip
     if isinstance(data, np.ndarray):
-        if len(inputs) != 1:
-            names = ", ".join(port.name for port in inputs)
-            raise ArraysError(f"one array for a model with {len(inputs)} inputs", hint=f"a dict of arrays for {names}")
-        data = {inputs[0].name: data}
+        needed = [port for port in inputs if port.start is None]
+        if len(needed) != 1:
+            names = ", ".join(port.name for port in needed)
+            raise ArraysError(f"one array for a model with {len(needed)} inputs", hint=f"a dict of arrays for {names}")
+        data = {needed[0].name: data}
     if isinstance(data, Mapping):
         return _samples_of_arrays(data, inputs)
     return iter(read_samples(data, inputs, images))
 
 
 def _samples_of_arrays(data: Mapping[str, np.ndarray], inputs: Sequence[Port]) -> Iterator[dict[str, np.ndarray]]:
+    inputs = [port for port in inputs if port.start is None or port.name in data]
     wanted = {port.name for port in inputs}
     if wanted != set(data):
         seen = [f"the model has: {', '.join(sorted(wanted))}", f"given: {', '.join(sorted(data))}"]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from glowc.quant.frontier import Found
     from glowc.quant.net import Net
     from glowc.quant.profile import Profile
-    from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions, Sample
+    from glowc.quant.quantizer import Gathered, Quantized, QuantizeOptions
     from glowc.quant.tune import Target as Goal
     from glowc.quant.tune import Tuned
 
@@ -88,7 +88,8 @@ def profile(
 
     check_output(output)
     engine = Engine()
-    net = load_float(model, _shapes(model, given_data(data), sizes.options()))
+    options = sizes.options()
+    net = load_float(model, _shapes(model, given_data(data), options), options.states)
     gathered = Gathered(Profiler(net, engine), [])
     stopped = False
     try:
@@ -196,14 +197,14 @@ def quantized(
     from glowc.quant.quantizer import quantize_net, steps_of
     from glowc.quant.tune import tuned
 
-    net, engine, found, kept = profiled(model, data, profile_file, images, quiet=quiet, sizes=sizes)
+    net, engine, found, gathered = profiled(model, data, profile_file, images, quiet=quiet, sizes=sizes)
     if wanted is None:
         with steps_bar(quiet, steps_of(net, options)) as progress:
-            return quantize_net(net, engine, found, kept, options, progress), None
+            return gathered.judged(quantize_net(net, engine, found, gathered.kept, options, progress)), None
     target = target_of(wanted, net, images)
     with steps_bar(quiet, None) as progress:
-        search = tuned(net, engine, found, kept, options, target, progress)
-    return search.done, search
+        search = tuned(net, engine, found, gathered.kept, options, target, progress)
+    return gathered.judged(search.done), search
 
 
 def within_limits(
@@ -215,10 +216,11 @@ def within_limits(
     from glowc.quant.frontier import Search
 
     given_data(data)
-    net, engine, profile, kept = profiled(model, data, profile_file, images, quiet=quiet, sizes=sizes)
+    net, engine, profile, gathered = profiled(model, data, profile_file, images, quiet=quiet, sizes=sizes)
     target = target_of(wanted, net, images) if wanted is not None else None
     with steps_bar(quiet, None) as progress:
         size = size_on(room.board, room.limits)
+        kept = gathered.kept
         return searched([Search(net, engine, profile, kept, one, size, target, progress) for one in options], room)
 
 
@@ -227,7 +229,7 @@ def _shapes(model: Path, data: list[Path] | None, sizes: CompileOptions) -> dict
     from glowc.quant.data import open_shapes_of, wanted_shapes
     from glowc.quant.load import read_inputs
 
-    inputs = read_inputs(model)
+    inputs = read_inputs(model, None, sizes.states)
     seen = open_shapes_of(data or [], inputs)
     return wanted_shapes(inputs, seen, sizes.input_shapes, sizes.symbols, sizes.batch_size)
 
@@ -235,8 +237,8 @@ def _shapes(model: Path, data: list[Path] | None, sizes: CompileOptions) -> dict
 def profiled(
     model: Path, data: list[Path] | None, profile_file: Path | None, images: ImageFormat, *, quiet: bool,
     sizes: CompileOptions,
-) -> tuple[Net, Engine, Profile, list[Sample]]:  # fmt: skip
-    """Return a float network, what runs it, its profile and the samples that are kept."""
+) -> tuple[Net, Engine, Profile, Gathered]:  # fmt: skip
+    """Return a float network, what runs it, its profile and what the data leaves."""
     from glowc.quant.engine import Engine
     from glowc.quant.load import load_float
     from glowc.quant.profile import Profiler, check_profile, read_profile
@@ -245,14 +247,14 @@ def profiled(
     if profile_file is None:
         given_data(data)
     engine = Engine()
-    net = load_float(model, _shapes(model, data, sizes))
+    net = load_float(model, _shapes(model, data, sizes), sizes.states)
     known = read_profile(profile_file) if profile_file is not None else None
     if known is not None and profile_file is not None:
         check_profile(known, net, profile_file)
     gathered = Gathered(Profiler(net, engine), [])
     if data:
         _gather(net, gathered, data, images, quiet)
-    return net, engine, known or gathered.profiler.profile(), gathered.kept
+    return net, engine, known or gathered.profiler.profile(), gathered
 
 
 def target_of(wanted: Target, net: Net, images: ImageFormat) -> Goal:
@@ -261,6 +263,8 @@ def target_of(wanted: Target, net: Net, images: ImageFormat) -> Goal:
     from glowc.quant.metrics import check_classes, load_metric, top
     from glowc.quant.tune import Target as Goal
 
+    if net.states:
+        raise InputError("labels of a model with states: its steps are not scored one by one", hint="glowc eval")
     names = read_classes(wanted.classes) if wanted.classes is not None else ()
     found = read_set(given_data(wanted.test_data), net.inputs, wanted.labels, names, images)
     labels, own = found.labels, load_metric(wanted.metric) if wanted.metric is not None else None

@@ -7,9 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from glowc.app.options import parse_shapes, parse_symbols
+from glowc.app.options import parse_shapes, parse_states, parse_symbols
 from glowc.board.checked import Count, Flag, Size, Within
-from glowc.compiler.options import BATCH, SHAPE, SYMBOL, CompileOptions
+from glowc.compiler.options import BATCH, SHAPE, STATE, SYMBOL, CompileOptions
 from glowc.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,16 +54,18 @@ _PARETO = Flag("measure bytes and error with more and more layers in fewer bits;
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes that a model leaves open: shapes of inputs, values of symbols, the first axis."""
+    """What a model leaves open: shapes of inputs, values of symbols, the first axis, which inputs are states."""
 
     input_shapes: Annotated[Texts, SHAPE] = None
     symbols: Annotated[Texts, SYMBOL] = None
     batch_size: Annotated[Count | None, BATCH] = None
+    states: Annotated[Texts, STATE] = None
 
     def options(self) -> CompileOptions:
         """Return what they say."""
         shapes, symbols = parse_shapes(self.input_shapes), parse_symbols(self.symbols)
-        return CompileOptions(input_shapes=shapes, symbols=symbols, batch_size=self.batch_size)
+        states = parse_states(self.states)
+        return CompileOptions(input_shapes=shapes, symbols=symbols, batch_size=self.batch_size, states=states)
 
 
 @dataclass(frozen=True, slots=True)

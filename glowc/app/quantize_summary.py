@@ -22,7 +22,8 @@ def summary(done: Quantized, output: Path) -> dict[str, object]:
         "bits": {name: kind.bits for name, kind in done.kinds.items()},
         "weights": {name: str(kind) for name, kind in done.kinds.items()},
         "int16": list(done.wide),
-        "rmse_over_largest": done.error, "notes": list(done.notes),
+        "rmse_over_largest": done.error, "steps": done.steps, "rmse_over_steps": done.steps_error,
+        "notes": list(done.notes),
         "float": [{"name": f.name, "op": f.op, "reason": f.reason} for f in done.floats],
         "ranges": dict(done.how),
     }  # fmt: skip
@@ -40,6 +41,8 @@ def summary_text(done: Quantized, output: Path) -> str:
     lines += [f"  on int16: {', '.join(done.wide[:_NAMED])}{more}"] if done.wide else []
     if done.error is not None:
         lines.append(f"  error of the outputs on this data: {100 * done.error:.2f} % of the largest (RMSE, simulated)")
+    if done.steps_error is not None:
+        lines.append(f"  after {done.steps} steps with its own states: {100 * done.steps_error:.2f} %")
     lines += [f'  stays float: {f.op} "{f.name}": {f.reason}' for f in done.floats]
     return "\n".join([*lines, *(f"  note: {note}" for note in done.notes)])
 

@@ -91,6 +91,8 @@ class QuantizeData(TypedDict):
     weights: dict[str, str]
     int16: list[str]
     rmse_over_largest: float | None
+    steps: int
+    rmse_over_steps: float | None
     notes: list[str]
     float: list[FloatLayer]
     ranges: dict[str, str]

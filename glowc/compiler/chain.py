@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.errors import GroupError
+from glowc.frontend.kept import state_type
 from glowc.graph.graph import Graph, Node, State
 from glowc.graph.types import TensorType
 from glowc.passes.time.growing import growing
@@ -127,9 +128,11 @@ def renamed(graph: Graph, names: Mapping[str, str]) -> Graph:
 def with_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
     """Return a graph whose inputs (keys) are what outputs were at the call before; zero at first.
 
-    Outputs that join rows to their input grow in place. A "*" in both names is any text. InputError with everything
-    that is no such pair.
+    Those that the model notes may be named again. Outputs that join rows to their input grow in place. A "*" in both
+    names is any text. InputError with everything that is no such pair.
     """
+    noted = {s.value: s.next for s in graph.states}
+    pairs = {name: out for name, out in pairs.items() if noted.get(name) != out}
     if not pairs:
         return graph
     pairs = _each(graph, pairs)
@@ -144,8 +147,9 @@ def with_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
             "--state names an input and the output that it is at the next call", details=wrong,
             hint=f"inputs: {', '.join(graph.inputs)}; outputs: {', '.join(graph.outputs)}",
         )  # fmt: skip
-    states = tuple(State(name, out, _zero(graph.types[name])) for name, out in pairs.items())
-    types = {**graph.types, **{out: graph.types[name] for name, out in pairs.items()}}
+    kinds = {name: state_type(graph, name) for name in pairs}
+    states = tuple(State(name, out, _zero(kinds[name])) for name, out in pairs.items())
+    types = {**graph.types, **kinds, **{out: kinds[name] for name, out in pairs.items()}}
     return replace(
         graph, inputs=tuple(n for n in graph.inputs if n not in pairs), types=types,
         outputs=tuple(n for n in graph.outputs if n not in pairs.values()), states=(*graph.states, *states),
@@ -169,7 +173,7 @@ def _matches(name: str, begin: str, end: str) -> bool:
 def _state_problem(graph: Graph, name: str, out: str) -> str:
     if name not in graph.inputs or out not in graph.outputs:
         return f'"{name}" is no input' if name not in graph.inputs else f'"{out}" is no output'
-    before, after = graph.types[name], graph.types[out]
+    before, after = state_type(graph, name), graph.types[out]
     if (before.shape, before.dtype, before.quant) != (after.shape, after.dtype, after.quant):
         return f'input "{name}" is {_text(before)}, output "{out}" is {_text(after)}'
     return ""

@@ -23,7 +23,7 @@ BATCH = Flag("value of a symbolic first dimension", in_code=True)
 SYMBOL = Flag("value of a symbolic dimension; repeatable", "--define-symbol", "S=N")
 SHAPE = Flag("whole shape of one input; repeatable", "--input-shape", "NAME=1x3x96x96")
 _VALUE = Flag("make an input a constant and fold it; repeatable", "--set-input", "NAME=VALUE")
-_STATE = Flag("keep an input: this output of the call before; repeatable", "--state", "INPUT=OUTPUT")
+STATE = Flag("keep an input: this output of the call before; repeatable", "--state", "INPUT=OUTPUT")
 _IO_LAYOUT = Flag("nhwc: interleaved pixels, as cameras deliver them", in_code=True)
 _PLAN = Flag("overlap: outputs over used-up inputs; stream: least RAM, row by row", in_code=True)
 _REGION = Flag("a memory region for the arena, the fastest first; repeatable", "--region", "NAME=BYTES")
@@ -67,7 +67,7 @@ class CompileOptions(Checked):
     symbols: Annotated[Mapping[str, Count], SYMBOL] = field(default_factory=dict)
     input_shapes: Annotated[Mapping[str, tuple[Count, ...]], SHAPE] = field(default_factory=dict)
     set_inputs: Annotated[Mapping[str, tuple[int | float | bool, ...]], _VALUE] = field(default_factory=dict)
-    states: Annotated[Mapping[str, str], _STATE] = field(default_factory=dict)
+    states: Annotated[Mapping[str, str], STATE] = field(default_factory=dict)
     opt: Annotated[Opt, Flag("size: shared functions; speed: one per layer shape")] = "balanced"
     io_type: Annotated[IoType, Flag("element type of inputs and outputs", in_code=True)] = "model"
     io_layout: Annotated[IoLayout, _IO_LAYOUT] = "exported"

@@ -44,6 +44,8 @@ INPUT, OUTPUT, FORGET, CELL = range(GATES["lstm"])
 _PRODUCT = 2.0**-30
 NEW_UNIT = 2.0**-11
 _STATE_UNIT = 2.0**-15
+CELL_UNITS = {"lstm": 2.0**-11, "gru": _STATE_UNIT}
+"""Of cells of an LSTM, of states of a GRU."""
 _HALF = 1 << 14
 
 
@@ -62,7 +64,7 @@ def lstm_codes(p: CodedLayer, a: Arrays, x: np.ndarray, h: np.ndarray, c: np.nda
     return state_codes(p, o * looked_up(sat16(2 * c), tanh))
 
 
-_LSTM, _LSTM_KERNEL = coded_op(
+_LSTM, _LSTM_KERNELS = coded_op(
     "CodedLSTM",
     Cell(
         "lstm", CodedLayer, _lstm_params, lstm_codes, "LSTM of int8 codes and weights with gates and cells of 16 bits"
@@ -100,11 +102,11 @@ def gru_codes(p: CodedGru, a: Arrays, x: np.ndarray, h: np.ndarray, state: np.nd
     return state_codes(p, state)
 
 
-_GRU, _GRU_KERNEL = coded_op(
+_GRU, _GRU_KERNELS = coded_op(
     "CodedGRU",
     Cell("gru", CodedGru, _gru_params, gru_codes, "GRU of int8 codes and weights with gates and states of 16 bits"),
     {**ATTRS, "linear_before_reset": Int(0)},
 )
 
-KERNELS = (_LSTM_KERNEL, _GRU_KERNEL)
+KERNELS = (*_LSTM_KERNELS, *_GRU_KERNELS)
 OPS = (_LSTM, _GRU)

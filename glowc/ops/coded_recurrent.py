@@ -1,8 +1,11 @@
 """What LSTM and GRU layers on int8 codes share: operands, the sums of gates, their functions, the order of steps.
 
 x[T, B, I], weights[D, G H, I], recurrent[D, G H, H], rows of the G gates in the order of ONNX, bias[D, 2, G H] int32
-and scale[D, 2, G H] float32 of the sums over x and over h -> y[T, D, B, H], D directions, all states 0 at first. The
-codes of h are those of y, zy before the first step; the zero points of x and h are inside of the biases. A sum is
+and scale[D, 2, G H] float32 of the sums over x and over h -> y[T, D, B, H], D directions, all states 0 at first. With
+initial states there are two results: y, and cells[D, B, H] of int16, those of an LSTM or the states of a GRU, after the
+last step. They start as the last operand, cells of the same form; an LSTM has the codes h[D, B, H] before it. So a
+sequence has the same codes as its steps one by one. The codes of h are those of y, zy before the first step; of a GRU
+with initial states those of its cells. The zero points of x and h are inside of the biases. A sum is
 float32(bias + sum of products) * scale, every operation in float32, in units of 2^-12. Functions of gates are tables
 of 513 entries from -8 to 8, linear between them, in units of 2^-15. A second direction, or the only one with
 `reverse`, goes from the last step to the first.
@@ -21,23 +24,28 @@ from glowc.graph.fixed_softmax import lookup_table
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32, round_clamp
 from glowc.graph.types import DType, QuantParams, TensorType
-from glowc.ops.base import Call, LowerCtx, MaybeTypes, OpDef, OpError, Types
+from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.derived import derived
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
-from glowc.program.params import Params
+from glowc.program.params import Params, Printed
 
 GATES: Mapping[str, int] = {"lstm": 4, "gru": 3}
 GATE_SCALE = 2.0**-12
 ROLES = ("in", "weights", "recurrent", "bias", "scale")
+START_ROLES: Mapping[str, tuple[str, ...]] = {"lstm": ("start_codes", "start_cells"), "gru": ("start_cells",)}
 OPERANDS = ("in in", "in weights:s8", "in recurrent:s8", "in bias:s32", "in scale:f32", "in table:s16", "out out")
+_STATE_OPERANDS = {"start_codes": "in start_codes:s8", "start_cells": "in start_cells:s16"}
 ATTRS: Mapping[str, Attr] = {"reverse": Int(0)}
 _REACH = 8.0  # of gates: 2^15 * 2^-12
 
 
 @dataclass(frozen=True, slots=True)
 class CodedLayer(Params):
-    """Sizes, the code of 0, the factor from the unit of the state to that of its codes; `cell` is "lstm" or "gru"."""
+    """Sizes, the code of 0, the factor from the unit of the state to that of its codes; `cell` is "lstm" or "gru".
+
+    `starts`: with initial states, and those after the last step as a result.
+    """
 
     steps: int
     batch: int
@@ -48,6 +56,7 @@ class CodedLayer(Params):
     out_zp: int
     out_factor: float
     cell: str
+    starts: Printed
 
 
 L = TypeVar("L", bound=CodedLayer)
@@ -69,7 +78,7 @@ class Cell(Generic[L]):
 
 
 def infer_layer(in_types: MaybeTypes, cell: str) -> Types:
-    """Return the type of y; OpError for shapes that do not fit each other."""
+    """Return the type of y, and of cells where there are initial ones; OpError for shapes that do not fit."""
     x, w, r, bias, scale = present(in_types[:5])
     gates = GATES[cell]
     if x.rank != 3 or w.rank != 3 or w.shape[1] % gates or w.shape[2] != x.shape[2]:
@@ -77,7 +86,11 @@ def infer_layer(in_types: MaybeTypes, cell: str) -> Types:
     dirs, rows, hidden = w.shape[0], w.shape[1], w.shape[1] // gates
     if r.shape != (dirs, rows, hidden) or not bias.shape == scale.shape == (dirs, 2, rows):
         raise OpError(f"weights {w}, recurrent weights {r}, bias {bias}, scales {scale}")
-    return (TensorType((x.shape[0], dirs, x.shape[1], hidden), x.dtype),)
+    y = TensorType((x.shape[0], dirs, x.shape[1], hidden), x.dtype)
+    starts = present(in_types[len(ROLES) :])
+    if any(t.shape != (dirs, x.shape[1], hidden) for t in starts) or (starts and starts[-1].dtype is not DType.S16):
+        raise OpError(f"weights {w}, initial states {', '.join(map(str, starts))}")
+    return (y, starts[-1]) if starts else (y,)
 
 
 def layer_params(node: Node, x: TensorType, y: TensorType, cell: str, unit: float) -> CodedLayer:
@@ -87,7 +100,8 @@ def layer_params(node: Node, x: TensorType, y: TensorType, cell: str, unit: floa
     factor = float(F32(unit / np.float64(F32(y.quant.scale[0]))))
     steps, dirs, batch, hidden = y.shape
     sizes = (steps, batch, x.shape[2], hidden, dirs)
-    return CodedLayer(*sizes, node.int_("reverse"), y.quant.zero_point[0], factor, cell)
+    starts = int(len(node.inputs) > len(ROLES))
+    return CodedLayer(*sizes, node.int_("reverse"), y.quant.zero_point[0], factor, cell, starts)
 
 
 def gate_tables() -> np.ndarray:
@@ -131,8 +145,8 @@ def scaled_sums(a: Arrays, role: str, codes: np.ndarray) -> np.ndarray:
     return np.asarray(acc.astype(F32) * a["scale"][index])
 
 
-def run_layer(cell: Cell[L], p: L, a: Arrays) -> np.ndarray:
-    """Return the codes y[T, D, B, H] of all steps."""
+def run_layer(cell: Cell[L], p: L, a: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes y[T, D, B, H] of all steps, and the cells[D, B, H] after the last one."""
     rows = GATES[p.cell] * p.hidden
     shapes = {
         "weights": (p.dirs, rows, p.in_k), "recurrent": (p.dirs, rows, p.hidden), "bias": (p.dirs, 2, rows),
@@ -140,19 +154,23 @@ def run_layer(cell: Cell[L], p: L, a: Arrays) -> np.ndarray:
     }  # fmt: skip
     consts = {role: a[role].reshape(shape) for role, shape in shapes.items()}
     x, y = a["in"].reshape(p.steps, p.batch, p.in_k), np.zeros((p.steps, p.dirs, p.batch, p.hidden), np.int8)
+    codes, cells = _start(p, a)
     for d in range(p.dirs):
         part = {**{role: array[d] for role, array in consts.items()}, "table": a["table"].reshape(2, -1)}
-        cells = np.zeros((p.batch, p.hidden), np.int64)
-        h = np.full((p.batch, p.hidden), p.out_zp)
+        h = codes[d]
         for s in range(p.steps):
             t = p.steps - 1 - s if d or p.reverse else s
-            y[t, d] = h = cell.step(p, part, x[t], h, cells)
-    return y
+            y[t, d] = h = cell.step(p, part, x[t], h, cells[d])
+    return y, cells
 
 
-def arrays_of(call: Call) -> dict[str, np.ndarray]:
-    """Return the arrays of a node by role, with the tables."""
-    return {**{role: call.array(i) for i, role in enumerate(ROLES)}, "table": gate_tables()}
+def _start(p: CodedLayer, a: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes and the cells [D, B, H] before the first step."""
+    shape = (p.dirs, p.batch, p.hidden)
+    if not p.starts:
+        return np.full(shape, p.out_zp), np.zeros(shape, np.int64)
+    cells = a["start_cells"].reshape(shape).astype(np.int64)
+    return a["start_codes"].reshape(shape) if p.cell == "lstm" else state_codes(p, cells), cells
 
 
 def touched(p: CodedLayer) -> dict[str, int]:
@@ -161,31 +179,37 @@ def touched(p: CodedLayer) -> dict[str, int]:
     return {"in": cells * p.in_k, "out": cells * (p.hidden + 1)}
 
 
-def coded_op(name: str, cell: Cell[L], attrs: Mapping[str, Attr]) -> tuple[OpDef, KernelDef[L]]:
-    """Return the operator of that name for layers of these cells, and its kernel."""
-    kernel = f"{cell.name}_s8"
+def coded_op(name: str, cell: Cell[L], attrs: Mapping[str, Attr]) -> tuple[OpDef, tuple[KernelDef[L], ...]]:
+    """Return the operator of that name for layers of these cells; its kernels without and with initial states."""
+    kernels = f"{cell.name}_s8", f"{cell.name}_state_s8"
+    roles = (*ROLES, *START_ROLES[cell.name])
 
     def infer(_: Node, in_types: MaybeTypes) -> Types:
         return infer_layer(in_types, cell.name)
 
-    def reference(call: Call) -> tuple[np.ndarray, ...]:
-        p = cell.params(call.node, present(call.in_types[:1])[0], call.out_types[0])
-        return (run_layer(cell, p, arrays_of(call)),)
-
     def lower(node: Node, ctx: LowerCtx) -> None:
-        y = ctx.write(node.outputs[0])
-        operands = {role: ctx.read(name) for role, name in zip(ROLES, node.inputs, strict=True)}
+        results = dict(zip(("out", "last_cells"), map(ctx.write, node.outputs), strict=False))
+        operands = {role: ctx.read(name) for role, name in zip(roles, node.inputs, strict=False)}
         x, w, r = (ctx.type(name) for name in node.inputs[:3])
         macs = x.shape[0] * x.shape[1] * (w.elements + r.elements)
         table = ctx.const(gate_tables(), "gate_tables")
-        ctx.emit(kernel, {**operands, "table": table, "out": y}, cell.params(node, x, y.type), macs=macs)
+        p = cell.params(node, x, results["out"].type)
+        ctx.emit(kernels[p.starts], {**operands, "table": table, **results}, p, macs=macs)
 
     def interpret(a: Arrays, p: L) -> None:
-        a["out"].reshape(-1)[:] = run_layer(cell, p, a).reshape(-1)
+        y, cells = run_layer(cell, p, a)
+        a["out"].reshape(-1)[:] = y.reshape(-1)
+        if p.starts:
+            a["last_cells"].reshape(-1)[:] = cells.reshape(-1)
 
     op = OpDef(
         name, infer, derived, lower, attrs=attrs, doc=f"{cell.name.upper()} of codes with int8 weights (internal)"
     )
-    return op, KernelDef(
-        kernel, OPERANDS, cell.takes, interpret, kind="s8", template="coded_layer", touched=touched, doc=cell.doc
+    starts = (_STATE_OPERANDS[role] for role in START_ROLES[cell.name])
+    forms = {kernels[0]: (OPERANDS, cell.doc), kernels[1]: (
+        (*OPERANDS[:-2], *starts, *OPERANDS[-2:], "out last_cells:s16"), f"{cell.doc}, with initial states"
+    )}  # fmt: skip
+    return op, tuple(
+        KernelDef(kernel, operands, cell.takes, interpret, kind="s8", template="coded_layer", touched=touched, doc=doc)
+        for kernel, (operands, doc) in forms.items()
     )

@@ -14,7 +14,7 @@ from glowc.quant.masked import MASK
 from glowc.quant.net import Net
 from glowc.quant.plan import Plan, sources
 from glowc.quant.profile import Profile, Stats, merged, stats_of
-from glowc.quant.ranges import bounds_of, output_params, profile_floor, softmax_floor, softmax_result
+from glowc.quant.ranges import bounds_of, by_left_out, output_params, profile_floor, softmax_floor, softmax_result
 from glowc.quant.scheme import LARGEST_CODE, SMALLEST_SCALE, Params, Schema, fake, params_of
 from glowc.quant.simulate import Simulator
 from glowc.quant.weight_types import BYTE
@@ -58,7 +58,9 @@ def by_calibration(
     params, how = {}, {}
     for first, stats in group_stats(net, plan, profile).items():
         constant = all(n in net.consts for n in sources(net, plan.groups[first], plan.converted))
-        if schema is Schema.ASYMMETRIC and first in plan.fixed:
+        if first in plan.cells:
+            params[first], how[first] = plan.cells[first], "fixed"
+        elif schema is Schema.ASYMMETRIC and first in plan.fixed:
             params[first], how[first] = _fixed_of(sim, plan, first), "fixed"
             if sim is not None and kind is Calibration.AUTO and plan.bits_of(first) == BYTE:
                 params[first] = _finer_of(sim, net, plan, first, stats, profile, params[first])
@@ -92,10 +94,14 @@ def _ranged(
         if found is not None:
             return found
     samples = profile.samples
-    below, above = _margins(net, plan, first, stats.histogram.sum() / samples)
-    least, most = bounds_of(net, sources(net, plan.groups[first], plan.converted))
-    low, high = max(low * (1 + below / samples), least), min(high * (1 + above / samples), most)
-    return params_of(low, high, schema, bits)
+    values = stats.histogram.sum() / samples
+    below, above = _margins(net, plan, first, values)
+    names = sources(net, plan.groups[first], plan.converted)
+    least, most = bounds_of(net, names)
+    margins = max(-low, 0.0) * below / samples, max(high, 0.0) * above / samples
+    if bits == BYTE and sim is not None:
+        margins = by_left_out(sim, names, margins, _fewness(values))
+    return params_of(max(low - margins[0], least), min(high + margins[1], most), schema, bits)
 
 
 def _of_zeros(net: Net, plan: Plan, first: str, params: Params) -> Params:
@@ -123,7 +129,12 @@ def _margins(net: Net, plan: Plan, first: str, values: float) -> tuple[float, fl
 
 def _margin_of(values: float) -> float:
     """Return the margin for tensors of so many values in a sample."""
-    return float(np.interp(np.log(max(values, 1.0)), np.log(FEW_TO_MANY), (_MARGIN, _NARROW_MARGIN)))
+    return _NARROW_MARGIN + (_MARGIN - _NARROW_MARGIN) * _fewness(values)
+
+
+def _fewness(values: float) -> float:
+    """Return 1 for few values in a sample, 0 for many."""
+    return float(np.interp(np.log(max(values, 1.0)), np.log(FEW_TO_MANY), (1, 0)))
 
 
 def _fixed_of(sim: Simulator | None, plan: Plan, first: str) -> Params:

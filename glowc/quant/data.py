@@ -1,8 +1,9 @@
 """Sample data -> samples of a model: .npz, .npy, images, WAV, CSV, raw bytes, or a folder of such files.
 
 A sample is one array per input, of the input's shape and element type; real values become codes where an input is
-quantised. Every error names the file, what was seen in it
-and what to do. Images need pillow.
+quantised. Samples of one file are steps in their order where a model has states: the first one has the states' first
+values, later ones leave them out, as does an image. Every error names the file, what was seen in it and what to do.
+Images need pillow.
 """
 
 from __future__ import annotations
@@ -53,9 +54,17 @@ def located_samples(
     paths: Sequence[Path], inputs: Sequence[Port], images: ImageFormat | None = None
 ) -> Iterator[tuple[Path, Path, Sample]]:
     """Yield the samples as `read_samples`, each with the path that was given and the file that it comes from."""
+    starts = {port.name: port.start for port in inputs if port.start is not None}
     for path, file in [(given, file) for given in paths for file in _files(given)]:
+        begin = {} if file.suffix.lower() in IMAGES else starts
         for sample in _read(file, inputs, images or ImageFormat()):
-            yield path, file, sample
+            yield path, file, {**begin, **sample}
+            begin = {}
+
+
+def _needed(inputs: Sequence[Port]) -> list[Port]:
+    """Return the inputs that samples must have: all but states."""
+    return [port for port in inputs if port.start is None]
 
 
 def count_samples(paths: Sequence[Path], inputs: Sequence[Port]) -> int | None:
@@ -68,7 +77,7 @@ def count_samples(paths: Sequence[Path], inputs: Sequence[Port]) -> int | None:
 
 
 def _count(file: Path, inputs: Sequence[Port]) -> int | None:
-    kind, port = file.suffix.lower(), inputs[0]
+    kind, port = file.suffix.lower(), _needed(inputs)[0]
     if kind in IMAGES:
         return 1
     if kind in RAW:
@@ -129,7 +138,7 @@ def _read(file: Path, inputs: Sequence[Port], images: ImageFormat) -> Iterator[S
 
 
 def _only_input(file: Path, inputs: Sequence[Port]) -> Port:
-    if len(inputs) == 1:
+    if len(inputs := _needed(inputs)) == 1:
         return inputs[0]
     names = ", ".join(repr(p.name) for p in inputs)
     raise DataError(
@@ -161,8 +170,10 @@ def _npz(file: Path, inputs: Sequence[Port]) -> Iterator[Sample]:
         raise DataError(f"{file} is a single array", hint="name it .npy")
     with content as archive:
         arrays = {name: archive[name] for name in archive.files}
-    if len(inputs) == len(arrays) == 1 and inputs[0].name not in arrays:
-        arrays = {inputs[0].name: next(iter(arrays.values()))}
+    needed = _needed(inputs)
+    if len(needed) == len(arrays) == 1 and needed[0].name not in arrays:
+        arrays = {needed[0].name: next(iter(arrays.values()))}
+    inputs = [port for port in inputs if port.start is None or port.name in arrays]
     for port in inputs:
         if port.name not in arrays and port.alias in arrays:
             arrays[port.name] = arrays[port.alias]
@@ -256,7 +267,7 @@ def _shapes(file: Path, inputs: Sequence[Port]) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the arrays of a file that belong to inputs."""
     if file.suffix.lower() not in (".npy", ".npz"):
         return {}
-    content = _load(file)
+    content, inputs = _load(file), _needed(inputs)
     if isinstance(content, np.ndarray):
         return {inputs[0].name: content.shape} if len(inputs) == 1 else {}
     assert isinstance(content, np.lib.npyio.NpzFile)
@@ -280,7 +291,7 @@ def checked_sample(sample: Mapping[str, Array], inputs: Sequence[Port], number: 
         raise DataError(f"sample {number} is {type(sample).__name__}", hint=f"a sample is a dict: {{{names}}}")
     known = {port.name: port for port in inputs}
     arrays = {name: np.asarray(value) for name, value in sample.items()}
-    problems = [f"there is no {_shown(port)}" for name, port in known.items() if name not in arrays]
+    problems = [f"there is no {_shown(port)}" for port in _needed(inputs) if port.name not in arrays]
     problems += [f"{name!r} is no input of the model" for name in arrays if name not in known]
     for name, port in ((n, p) for n, p in known.items() if n in arrays):
         array = arrays[name]
@@ -288,7 +299,7 @@ def checked_sample(sample: Mapping[str, Array], inputs: Sequence[Port], number: 
             problems.append(f"{name} is {array.dtype}{list(array.shape)}, the model takes {_shown(port)}")
     if problems:
         raise DataError(f"sample {number} does not fit the model", details=problems)
-    return {name: arrays[name].astype(port.dtype, copy=False) for name, port in known.items()}
+    return {name: arrays[name].astype(port.dtype, copy=False) for name, port in known.items() if name in arrays}
 
 
 def samples_of(array: Array, port: Port, where: object) -> list[Array]:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
 
+from glowc.frontend.kept import Kept, note_states
 from glowc.quant.narrow import SIXTEEN_BIT_OPSET, STORED, Narrow, from_palette, raised, with_narrow
 from glowc.quant.net import Net, Port, model_of
 from glowc.quant.plan import Plan, values_of, weights_of
@@ -67,6 +68,14 @@ class _Writer:
         group = self.plan.group_of.get(name)
         return None if group is None else self.params[group]
 
+    def is_float(self, name: str) -> bool:
+        """Say whether an input or output stays float: all where that is wanted, besides states.
+
+        States do where one that goes in has other codes than what comes out.
+        """
+        pairs = [pair for pair in self.net.states.items() if name in pair]
+        return any(self.of(a) != self.of(b) for a, b in pairs) if pairs else self.float_edge
+
 
 def quantised_model(
     net: Net, plan: Plan, params: Mapping[str, Params], weights: Mapping[str, Weights],
@@ -98,7 +107,15 @@ def quantised_model(
     texts = {key: json.dumps({n: array.tolist() for n, array in of.items()}) for key, of in known.items() if of}
     if texts:
         helper.set_model_props(model, texts)
+    note_states(model, [_kept(writer, port) for port in net.inputs if port.name in net.states])
     return model
+
+
+def _kept(writer: _Writer, port: Port) -> Kept:
+    """Return a state as the file has it, in codes or float."""
+    start = np.zeros(port.shape, port.dtype) if port.start is None else port.start
+    params = None if writer.is_float(port.name) else writer.of(port.name)
+    return Kept(port.name, writer.net.states[port.name], start if params is None else params.codes(start))
 
 
 def _by_depth(nodes: Iterable[NodeProto]) -> list[NodeProto]:
@@ -140,7 +157,7 @@ def _input(writer: _Writer, port: Port, renamed: dict[str, str]) -> Port:
     if params is None:
         return port
     renamed[port.name] = value = writer.named(f"{port.name}_dequantized")
-    if not writer.float_edge:
+    if not writer.is_float(port.name):
         writer.convert("DequantizeLinear", port.name, params, value)
         return Port(port.name, port.shape, params.dtype)
     codes = writer.named(f"{port.name}_quantized")
@@ -154,11 +171,11 @@ def _output(writer: _Writer, port: Port, renamed: dict[str, str]) -> ValueInfoPr
     params = writer.of(port.name) if port.name not in writer.net.consts else None
     kind = port.dtype
     is_input = any(port.name == given.name for given in writer.net.inputs)
-    if params is not None and writer.float_edge and not is_input:
+    if params is not None and writer.is_float(port.name) and not is_input:
         for node in writer.nodes:  # the pair's result takes the output's name
             node.input[:] = [port.name if n == renamed[port.name] else n for n in node.input]
             node.output[:] = [port.name if n == renamed[port.name] else n for n in node.output]
-    elif params is not None and not (writer.float_edge and is_input):
+    elif params is not None and not (writer.is_float(port.name) and is_input):
         kind = params.dtype
     return helper.make_tensor_value_info(port.name, helper.np_dtype_to_tensor_dtype(kind), port.shape)
 
@@ -181,7 +198,7 @@ def _add_node(writer: _Writer, node: NodeProto, renamed: dict[str, str]) -> None
 def _add_pair(writer: _Writer, name: str, value: str, renamed: dict[str, str]) -> None:
     params, is_output = writer.of(name), name in writer.net.output_names()
     assert params is not None
-    codes = name if is_output and not writer.float_edge else writer.named(f"{name}_quantized")
+    codes = name if is_output and not writer.is_float(name) else writer.named(f"{name}_quantized")
     renamed[name] = writer.named(f"{name}_dequantized")
     writer.convert("QuantizeLinear", value, params, codes)
     writer.convert("DequantizeLinear", codes, params, renamed[name])

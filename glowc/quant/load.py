@@ -6,7 +6,7 @@ them, chains of exporters one operator. What glowc does not know stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +14,10 @@ import numpy as np
 import onnx
 from onnx import NodeProto, numpy_helper
 
-from glowc.errors import ModelError
+from glowc.errors import GroupError, ModelError
 from glowc.frontend import import_model
 from glowc.frontend.half import OTHER_FLOATS
+from glowc.frontend.kept import first_values, noted_states
 from glowc.frontend.reader import load
 from glowc.frontend.writer import LEAST_OPSET, to_onnx
 from glowc.graph.graph import Graph
@@ -40,31 +41,63 @@ _STEPS = (
 
 
 def read_inputs(
-    source: Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None
-) -> tuple[Port, ...]:
-    """Return the inputs of a model. Symbolic dimensions are 1 unless `shapes` says otherwise. Raises ModelError."""
-    return _inputs(load(source).proto, shapes or {})
+    source: Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None,
+    states: Collection[str] = (),
+) -> tuple[Port, ...]:  # fmt: skip
+    """Return the inputs of a model. Symbolic dimensions are 1 unless `shapes` says otherwise. Raises ModelError.
+
+    `states` are states besides those that the file notes.
+    """
+    return _inputs(load(source).proto, shapes or {}, states)
 
 
 def load_float(
-    source: Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None
+    source: Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> Net:  # fmt: skip
-    """Read a float model and simplify it; `shapes` are those of inputs whose size it leaves open. Raises ModelError."""
+    """Read a float model and simplify it; `shapes` are those of inputs whose size it leaves open.
+
+    `states` are inputs with the output that each is at the next step, besides those that the file notes. Raises
+    ModelError, and InputError for states that are no such pairs.
+    """
     loaded = load(source)
     _check_float(loaded.proto.graph.node, loaded.source)
-    inputs = _inputs(loaded.proto, shapes or {})
+    inputs = _inputs(loaded.proto, shapes or {}, states or ())
     sizes = {port.name: port.shape for port in inputs}
     graph = import_model(source, name=loaded.name, input_shapes=sizes, keep_unknown=True, float32=True)
-    graph = replace(graph, inputs=graph.sources, outputs=graph.results, states=())  # samples are of states, too
+    pairs = {**{s.value: s.next for s in graph.states}, **(states or {})}
+    graph = replace(graph, inputs=graph.sources, outputs=graph.results, states=())
+    _check_states(graph, pairs)
     graph = run_pipeline(graph, steps=_STEPS)
     opset = max([LEAST_OPSET, *(o.version for o in loaded.proto.opset_import if not o.domain)])
     net = _net(graph, to_onnx(graph, opset), inputs, _words(graph, loaded.proto.graph.node))
-    return with_shared_weights(with_finite_masks(net))
+    return with_shared_weights(with_finite_masks(replace(net, states=pairs)))
 
 
-def _inputs(proto: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Port, ...]:
-    consts = {i.name for i in proto.graph.initializer}
-    return tuple(_port(v, shapes) for v in proto.graph.input if v.name not in consts)
+def _check_states(graph: Graph, pairs: Mapping[str, str]) -> None:
+    wrong = [
+        f"{name}={out}" for name, out in pairs.items()
+        if name not in graph.inputs or out not in graph.outputs or graph.types[name] != graph.types[out]
+    ]  # fmt: skip
+    twice = [f"{name}={out}" for name, out in pairs.items() if [*pairs.values()].count(out) > 1]
+    if wrong or twice or (pairs and {*pairs.values()} == {*graph.outputs}):
+        kinds = [", ".join(f"{n} {graph.types[n]}" for n in names) for names in (graph.inputs, graph.outputs)]
+        raise GroupError(
+            "--state names an input and the output of its type that it is at the next step, and leaves an output",
+            details=wrong or twice, hint=f"inputs: {kinds[0]}; outputs: {kinds[1]}",
+        )  # fmt: skip
+
+
+def _inputs(
+    proto: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], states: Collection[str]
+) -> tuple[Port, ...]:  # fmt: skip
+    consts, states = {i.name for i in proto.graph.initializer}, {*states, *noted_states(proto)}
+    ports = [_port(v, shapes) for v in proto.graph.input if v.name not in consts]
+    first = first_values(proto)
+    return tuple(
+        replace(p, start=first.get(p.name, np.zeros(p.shape, p.dtype)).astype(p.dtype)) if p.name in states else p
+        for p in ports
+    )
 
 
 def _port(value: onnx.ValueInfoProto, shapes: Mapping[str, tuple[int, ...]]) -> Port:

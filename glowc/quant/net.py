@@ -25,7 +25,8 @@ class Port:
     """An input or output of a network: its shape is known, and for inputs static; integers may be codes.
 
     `free` are the axes whose size the model leaves open, with the name it has for that, if any; the size is 1 until
-    data says otherwise. `alias` is what the file calls it besides.
+    data says otherwise. `alias` is what the file calls it besides. `start` of a state is its value before the first
+    step: samples need not have it.
     """
 
     name: str
@@ -34,11 +35,15 @@ class Port:
     params: Params | None = None
     free: Mapping[int, str] = field(default_factory=dict)
     alias: str = ""
+    start: np.ndarray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Net:
-    """A network of ONNX nodes; every constant is in `consts`. `words` are what a file calls each node by its name."""
+    """A network of ONNX nodes; every constant is in `consts`. `words` are what a file calls each node by its name.
+
+    `states` are inputs with the output that each is at the next step.
+    """
 
     name: str
     inputs: tuple[Port, ...]
@@ -48,6 +53,7 @@ class Net:
     opsets: Mapping[str, int]
     ir_version: int
     words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def opset(self) -> int:

@@ -29,8 +29,8 @@ SAME = frozenset({
 """Operators that hand on codes, so that inputs and outputs have one quantisation."""
 _OWN = frozenset({
     "Abs", "AveragePool", "Celu", "Elu", "Erf", "Exp", "Gelu", "GlobalAveragePool", "HardSwish", "LayerNormalization",
-    "LeakyRelu", "Mish", "Neg", "QuickGelu", "RMSNormalization", "ReduceMean", "Selu", "Softplus", "Sqrt", "Swish",
-    "ThresholdedRelu", *CLAMPS,
+    "LeakyRelu", "Mish", "Neg", "PRelu", "QuickGelu", "RMSNormalization", "ReduceMean", "Selu", "Softplus", "Sqrt",
+    "Swish", "ThresholdedRelu", *CLAMPS,
 })  # fmt: skip
 ONE_BYTE, SYMMETRIC_UNIT = Params(1 / 256, -128), Params(1 / 128, 0)
 _WHOLE_BYTE = Params(float(np.nextafter(np.float32(1 / 255), np.float32(0))), -128)  # holds 1.0; 1 / scale is above 255
@@ -69,6 +69,7 @@ class Plan:
     """What is quantised. `groups` has the tensors of one quantisation under the name of the first; constants too.
 
     Codes have `bits`, those of the groups in `wide` 16; `converted` are the results of nodes that are conversions only.
+    `cells` are the groups of what recurrent layers keep from step to step.
     """
 
     quantised: frozenset[str]
@@ -80,6 +81,7 @@ class Plan:
     bits: int = 8
     wide: frozenset[str] = frozenset()
     converted: frozenset[str] = frozenset()
+    cells: Mapping[str, Params] = field(default_factory=dict)
 
     def bits_of(self, group: str) -> int:
         """Return the bits of the codes of a group."""
@@ -104,6 +106,9 @@ def weights_of(net: Net, node: NodeProto) -> str | None:
 
 def values_of(net: Net, node: NodeProto) -> list[str]:
     """Return the operands that are quantised as activations are; constants of elementwise operators among them."""
+    if node.op_type in recurrent.RECURRENT:
+        states = {*recurrent.results(net, node), *recurrent.cells_of(net, node)}
+        return [node.input[0], *(name for name in node.input[1:] if name in states)]
     weights = weights_of(net, node)
     return [name for name in operands(node) if name != weights]
 
@@ -131,11 +136,15 @@ def make_plan(
         elif reason:
             floats.append(FloatNode(node.name or node.output[0], node.op_type, reason, node.output[0]))
     fused = _fused(net, quantised)
-    groups = _groups(net, quantised, {*fused, *unrounded}, widths.converted)
-    group_of = {name: first for first, names in groups.items() for name in names}
+    kept_cells = [recurrent.cells_of(net, node) for node in net.nodes if node.output[0] in quantised]
+    cells = {name: params for found in kept_cells for name, params in found.items()}
     touched = {n for node in net.nodes if node.output[0] in widths.wide for n in (*values_of(net, node), *node.output)}
-    wide = frozenset(group_of[name] for name in touched if name in group_of)
-    plan = Plan(frozenset(quantised), groups, group_of, {}, tuple(floats), fused, bits, wide, widths.converted)
+    groups = _groups(net, quantised, {*fused, *unrounded}, widths.converted)
+    groups = _joined(groups, net.states, {*touched, *cells})
+    group_of = {name: first for first, names in groups.items() for name in names}
+    wide = frozenset(group_of[name] for name in (*touched, *cells) if name in group_of)
+    plan = Plan(frozenset(quantised), groups, group_of, {}, tuple(floats), fused, bits, wide, widths.converted,
+                {group_of[name]: params for name, params in cells.items()})  # fmt: skip
     return replace(plan, fixed=_fixed(net, plan))
 
 
@@ -183,6 +192,8 @@ def _why_not_layer(net: Net, node: NodeProto) -> str | None:
     """Return what keeps one operator from its int8 form."""
     if node.op_type in LAYERS - {"MatMul"} and any(name not in net.consts for name in node.input[1:] if name):
         return "its weights are computed"
+    if node.op_type == "PRelu":
+        return _why_not_prelu(net, node)
     if node.op_type in BINARY and all(name in net.consts for name in node.input):
         return "both operands are constants"
     if node.op_type == "Resize" and text_of(node, "mode", "nearest") == "cubic":
@@ -192,6 +203,14 @@ def _why_not_layer(net: Net, node: NodeProto) -> str | None:
     if node.op_type == "MaxPool" and len(node.output) > 1 and node.output[1]:
         return "its indices are wanted"
     return None
+
+
+def _why_not_prelu(net: Net, node: NodeProto) -> str | None:
+    if node.input[1] not in net.consts:
+        return "its slopes are computed"
+    if sum(size > 1 for size in net.consts[node.input[1]].shape) > 1:
+        return "its slopes differ along several axes"
+    return "its result is an output" if node.output[0] in net.output_names() else None
 
 
 def _fused(net: Net, quantised: set[str]) -> dict[str, str]:
@@ -223,18 +242,31 @@ def _groups(
         if node.output[0] not in quantised:
             continue
         values = [n for n in values_of(net, node) if n not in never]
-        recurrent_node = node.op_type in recurrent.RECURRENT
-        results = [n for n in (recurrent.results(node) if recurrent_node else node.output) if n and n not in never]
+        is_recurrent = node.op_type in recurrent.RECURRENT
+        results = [n for n in (recurrent.results(net, node) if is_recurrent else node.output) if n and n not in never]
         moves = node.op_type in SAME and node.output[0] not in converted
-        tied = [*values, *results] if moves else results if recurrent_node else []
-        for name in (*values, *results):
+        cells = [*recurrent.cells_of(net, node)]
+        for name in (*values, *results, *cells):
             find(name)
-        for name in tied[1:]:
-            parent[find(name)] = find(tied[0])
+        for tied in ([*values, *results] if moves else results if is_recurrent else [], cells):
+            for name in tied[1:]:
+                parent[find(name)] = find(tied[0])
     members: dict[str, list[str]] = defaultdict(list)
     for name in parent:
         members[find(name)].append(name)
     return {names[0]: tuple(names) for names in members.values()}
+
+
+def _joined(
+    groups: dict[str, tuple[str, ...]], states: Mapping[str, str], wide: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the groups with one for each state before and after a step, where both are codes of one width."""
+    for pair in states.items():
+        found = [first for first, names in groups.items() if {*pair} & {*names}]
+        if len(found) > 1 and len({any(name in wide for name in groups[first]) for first in found}) == 1:
+            groups = {**groups, found[0]: tuple(name for first in found for name in groups[first])}
+            del groups[found[1]]
+    return groups
 
 
 def _fixed(net: Net, plan: Plan) -> dict[str, tuple[Params, ...]]:
@@ -255,6 +287,11 @@ def sources(net: Net, names: Iterable[str], converted: Collection[str] = ()) -> 
     producers = net.producers()
     chosen = [n for n in names if n not in producers or producers[n].op_type not in SAME or n in converted]
     return chosen or list(names)
+
+
+def with_reason(plan: Plan, kept: Collection[str], reason: str) -> Plan:
+    """Return the plan with the reason why some nodes, by first result, stay float."""
+    return replace(plan, floats=tuple(replace(f, reason=reason) if f.result in kept else f for f in plan.floats))
 
 
 def describe(floats: Iterable[FloatNode]) -> list[str]:

@@ -115,8 +115,11 @@ class Profiler:
     samples: int = 0
     tensors: dict[str, Stats] = field(default_factory=dict)
 
-    def add(self, sample: Mapping[str, Array]) -> None:
-        """Run one sample; nothing of it is kept when a value is not a number. Raises InputError naming that value."""
+    def add(self, sample: Mapping[str, Array]) -> dict[str, Array]:
+        """Run one sample and return its values.
+
+        Nothing of it is kept when a value is not a number. Raises InputError naming that value.
+        """
         axes = channel_axes(self.net)
         values = run_net(self.engine, self.net, {name: array[None] for name, array in sample.items()})
         floats = {n: a[0] for n, a in values.items() if a.dtype == np.float32 and a.size}
@@ -126,6 +129,7 @@ class Profiler:
             known, axis = self.tensors.get(name), axes.get(name)
             self.tensors[name] = stats_of(array, axis) if known is None else known.with_values(array, axis)
         self.samples += 1
+        return {name: array[0] for name, array in values.items()}
 
     def _check_finite(self, name: str, array: Array) -> None:
         if np.isfinite(array).all():

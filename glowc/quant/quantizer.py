@@ -30,13 +30,15 @@ from glowc.quant.like import Like, factors_like, notes_like, params_like
 from glowc.quant.load import load_float, read_inputs, with_shared_weights
 from glowc.quant.masked import finite, mask_inputs
 from glowc.quant.net import Net
-from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of
+from glowc.quant.packing import BEYOND, PACKED, beyond_codes, packing
+from glowc.quant.plan import FloatNode, Plan, make_plan, weights_of, with_reason
 from glowc.quant.precision import Precision, kinds_of
 from glowc.quant.profile import Profile, Profiler, profile_net
 from glowc.quant.recurrent import RECURRENT
 from glowc.quant.scheme import Activations, Schema
 from glowc.quant.simulate import Simulator, simulator
 from glowc.quant.split import best_copies, splittable, with_copies
+from glowc.quant.steps import error_over_steps, starts_of
 from glowc.quant.weight_types import BYTE, WeightType
 from glowc.quant.weights import Fit
 from glowc.quant.widths import wide_layers, widened, without_float
@@ -68,6 +70,7 @@ class QuantizeOptions(Checked):
     split: Annotated[float, Within(0, 1)] = 0.0  # the largest share of a value's channels that is added as copies
     float_spectrum: bool = True  # a spectrum at the inputs stays float where the outputs err clearly less for it
     like: Like | None = None  # the earlier file whose activations keep their codes
+    states: Mapping[str, str] = field(default_factory=dict)  # inputs with the output that each is at the next step
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Quantized:
     """A quantised model, and what is known of it. `error` is the simulated error of the outputs on the kept samples.
 
     `kinds` are the types of the weights of each layer, by its first result; `wide` the layers on int16 where others are
-    not.
+    not. `steps_error` is that of the outputs of the file after so many `steps`, with states of its own.
     """
 
     model: onnx.ModelProto
@@ -90,6 +93,8 @@ class Quantized:
     kinds: Mapping[str, WeightType] = field(default_factory=dict)
     copies: int = 0  # of channels, over all values that have other channels than the float model
     wide: tuple[str, ...] = ()
+    steps: int = 0
+    steps_error: float | None = None
 
     @property
     def narrow(self) -> list[tuple[WeightType, int]]:
@@ -100,22 +105,38 @@ class Quantized:
 
 @dataclass(slots=True)
 class Gathered:
-    """What one walk through the data leaves: a profile, and a random choice of samples."""
+    """What one walk through the data leaves: a profile, a random choice of samples, and the first steps in order."""
 
     profiler: Profiler
     kept: list[Sample]
     limit: int = MOST_KEPT
+    steps: list[Sample] = field(default_factory=list)
+    states: dict[str, np.ndarray] = field(default_factory=dict)
 
     def add(self, sample: Sample) -> None:
-        """Profile one sample, and keep it with the chance that every sample has (reservoir sampling)."""
-        self.profiler.add(sample)
+        """Profile one sample, and keep it with the chance that every sample has (reservoir sampling).
+
+        States that it leaves out are what the sample before left.
+        """
+        net = self.profiler.net
+        given, sample = sample, {**(self.states or starts_of(net)), **sample}
+        values = self.profiler.add(sample)
+        self.states = {name: values[out] for name, out in net.states.items()}
         seen = self.profiler.samples
         if seen == 1:
             self.limit = max(1, min(MOST_KEPT, KEPT_BYTES // max(1, _bytes_of(self.profiler))))
+        if seen <= self.limit and net.states:
+            self.steps.append(given)
         if len(self.kept) < self.limit:
             self.kept.append(dict(sample))
         elif (place := random.Random(seen).randrange(seen)) < self.limit:
             self.kept[place] = dict(sample)
+
+    def judged(self, done: Quantized) -> Quantized:
+        """Return a quantised model with the error over its steps, where it has states."""
+        if len(self.steps) <= 1:
+            return done
+        return replace(done, steps=len(self.steps), steps_error=error_over_steps(self.profiler, done.model, self.steps))
 
 
 def _bytes_of(profiler: Profiler) -> int:
@@ -129,18 +150,20 @@ def quantize_model(
 ) -> Quantized:  # fmt: skip
     """Quantise a float ONNX model on samples: dicts of one array per input, of the shape the model has.
 
-    Sizes that the model leaves open are those of the first sample. Raises ModelError for what is wrong with the model,
+    Sizes that the model leaves open are those of the first sample. Of a model with states the samples are steps in
+    their order; one that has a state starts with it. Raises ModelError for what is wrong with the model,
     InputError for what is wrong with the samples.
     """
     engine, given = Engine(), iter(samples)
     first = next(given, None)
     shapes = {} if first is None else open_shapes(read_inputs(source), first)
-    net = load_float(source, shapes)
+    options = options or QuantizeOptions()
+    net = load_float(source, shapes, options.states)
     gathered, masks = Gathered(Profiler(net, engine), []), mask_inputs(net)
     for number, sample in enumerate([] if first is None else chain([first], given)):
         gathered.add(finite(checked_sample(sample, net.inputs, number), masks))
         progress(f"profiling sample {gathered.profiler.samples}")
-    return quantize_net(net, engine, gathered.profiler.profile(), gathered.kept, options or QuantizeOptions(), progress)
+    return gathered.judged(quantize_net(net, engine, gathered.profiler.profile(), gathered.kept, options, progress))
 
 
 def quantize_net(
@@ -197,11 +220,18 @@ def planned_net(net: Net, profile: Profile, options: QuantizeOptions) -> Planned
     bits = 8 if wishes else options.activations.bits
     unrounded = unrounded_sums(net, elements_of(profile)) if options.float_edge and bits == 8 else frozenset()
     plan = make_plan(net, dtypes_of(net, profile), options.keep_float, unrounded, bits)
-    if not wishes or not plan.quantised:
+    beyond = beyond_codes(net, plan, profile)
+    packed = packing(net, plan).unlike
+    keep = (*options.keep_float, *sorted(beyond | packed))
+    if beyond | packed:
+        plan = with_reason(make_plan(net, dtypes_of(net, profile), keep, unrounded, bits), packed, PACKED)
+        plan = with_reason(plan, beyond, BEYOND)
+    if not (wishes or plan.cells) or not plan.quantised:
         return Planned(net, profile, plan)
     done = widened(net, profile, plan, wishes, options.activations)
     dtypes = dtypes_of(done.net, done.profile)
-    plan = make_plan(done.net, dtypes, options.keep_float, unrounded - done.widths.wide, 8, done.widths)
+    plan = make_plan(done.net, dtypes, keep, unrounded - done.widths.wide, 8, done.widths)
+    plan = with_reason(with_reason(plan, packed, PACKED), beyond, BEYOND)
     return Planned(done.net, done.profile, plan, done.notes)
 
 
@@ -210,7 +240,8 @@ def _with_spectrum(
 ) -> Planned:  # fmt: skip
     """Return what is quantised with the spectrum at the inputs in float, where the outputs err clearly less so."""
     found = spectrum(net)
-    if not found & planned.plan.quantised or planned.plan.bits != BYTE or planned.plan.wide:
+    plan = planned.plan
+    if not found & plan.quantised or plan.bits != BYTE or plan.wide - plan.cells.keys():
         return planned
     other = planned_net(net, profile, replace(options, keep_float=(*options.keep_float, *sorted(found))))
     if not other.plan.quantised:
@@ -218,8 +249,7 @@ def _with_spectrum(
     errors = [_error_of(one, engine, kept, options) for one in (planned, other)]
     if errors[1] > _CLEARLY * errors[0]:
         return planned
-    floats = tuple(replace(f, reason=REASON) if f.result in found else f for f in other.plan.floats)
-    return replace(other, plan=replace(other.plan, floats=floats))
+    return replace(other, plan=with_reason(other.plan, found, REASON))
 
 
 def _error_of(planned: Planned, engine: Engine, kept: list[Sample], options: QuantizeOptions) -> float:

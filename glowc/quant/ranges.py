@@ -8,6 +8,9 @@ An output that becomes codes: its rounding is the last one, nothing behind it av
 values of single samples vary says what margin a further one needs: of n samples the range ends 12 / n standard
 deviations beyond the second largest, or at the largest of all: one far beyond the others is enough.
 
+A range inside the network ends beyond the values seen, by a part of it that number of samples and of values say, and
+by how far the larger half of the samples goes beyond the range of the others: values that vary need more room.
+
 The lower end of what goes into a Softmax: what lies far below the largest value of its row is nothing. An input that is
 k below the largest gives at most exp(-k) of the result. `_STEPS` times the length of a row of such values add at most
 one step of 1/256 to its sum, so codes for anything lower are wasted; those left are finer.
@@ -49,7 +52,7 @@ def bounds_of(net: Net, names: Iterable[str]) -> Bounds:
 def _bounds(net: Net, producers: Mapping[str, NodeProto], name: str) -> Bounds:
     while (node := producers.get(name)) is not None and node.op_type in _WITHIN:
         name = node.input[0]
-    if node is None or (node.op_type in RECURRENT and why_not(net, node) is not None):
+    if node is None or (node.op_type in RECURRENT and (why_not(net, node) is not None or name in node.output[2:])):
         return _ANY
     if node.op_type != "Clip":
         return _KNOWN.get(node.op_type, _ANY)
@@ -60,6 +63,8 @@ def _bounds(net: Net, producers: Mapping[str, NodeProto], name: str) -> Bounds:
 
 FEWEST_SAMPLES = 3
 SPREADS = 12  # standard deviations, divided by the number of samples
+_LEFT_OUT = 24  # times how far samples that are left out go beyond the others, divided by the number of samples
+_CHANGE = 2.0  # by which they change the usual margin at most
 _WIDTHS = np.linspace(1.0, 1.02, 9)  # of these steps that with the least error on the samples
 
 
@@ -71,15 +76,46 @@ def output_params(sim: Simulator, plan: Plan, first: str, low: float, high: floa
     names = plan.groups[first]
     if not sim.net.output_names() & {*names}:
         return None
-    values = [
-        sim.exact[n].reshape(len(sim.exact[n]), -1) for n in sources(sim.net, names, plan.converted) if n in sim.exact
-    ]
-    if not values or len(values[0]) < FEWEST_SAMPLES:
+    lines = _lines(sim, sources(sim.net, names, plan.converted))
+    if len(lines) < FEWEST_SAMPLES:
         return None
-    lines = np.concatenate(values, axis=1)
     low, high = min(low, -_end(-lines.min(axis=1)), 0.0), max(high, _end(lines.max(axis=1)), 0.0)
     tried = [params_of(low * w, high * w) for w in _WIDTHS]
     return min(tried, key=lambda params: _square_error(fake(lines, params) - lines))
+
+
+def _lines(sim: Simulator, names: Iterable[str]) -> np.ndarray:
+    """Return the values of tensors by sample; nothing where these are constants."""
+    values = [sim.exact[name].reshape(len(sim.exact[name]), -1) for name in names if name in sim.exact]
+    return np.concatenate(values, axis=1) if values else np.zeros((0, 0), np.float32)
+
+
+def by_left_out(
+    sim: Simulator, names: Iterable[str], usual: tuple[float, float], share: float
+) -> tuple[float, float]:  # fmt: skip
+    """Return the margins below and above a range by how far samples go beyond the range of others, and by usual ones.
+
+    They are the geometric means of both, within half and twice of the usual ones: six samples say little. Of the
+    logarithm of what that changes a `share` counts: a value outside is one of many where samples have many. With fewer
+    samples than say anything they are the usual ones.
+    """
+    lines = _lines(sim, names)
+    if len(lines) < FEWEST_SAMPLES:
+        return usual
+    beyond = [_LEFT_OUT * _excess(ends) / len(lines) for ends in (-lines.min(axis=1), lines.max(axis=1))]
+    below, above = (u * _change(u, b) ** share for u, b in zip(usual, beyond, strict=True))
+    return below, above
+
+
+def _change(usual: float, beyond: float) -> float:
+    return float(np.clip(np.sqrt(beyond / usual), 1 / _CHANGE, _CHANGE)) if usual else 1.0
+
+
+def _excess(largest: np.ndarray) -> float:
+    """Return how far the half of the samples with the largest values goes beyond the range of the others, in mean."""
+    ends = np.sort(np.maximum(largest.astype(np.float64), 0))
+    half = len(ends) // 2
+    return float(ends[-half:].mean() - ends[-half - 1])
 
 
 def _square_error(difference: np.ndarray) -> float:

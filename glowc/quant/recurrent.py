@@ -2,6 +2,10 @@
 
 The file has the layer of ONNX between DequantizeLinear and QuantizeLinear: other runtimes compute it in float. A row of
 W or R has one scale for both directions.
+
+A stateful layer has initial states that are no zeros, or its cells are read. What the layer keeps from step to step in
+16 bits, cells of an LSTM and states of a GRU, is int16 in just these units before the first step and after the last,
+the other state of an LSTM has the codes of its results: a state that goes round loses nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import numpy as np
 from onnx import NodeProto
 
 from glowc.quant.net import Net, float_of, int_of, text_of
+from glowc.quant.scheme import Params
 from glowc.quant.weights import Weights, nearest
 
 RECURRENT = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh")}
@@ -19,7 +24,9 @@ RECURRENT = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh")}
 _ROW_AXIS = 1  # of W and R: directions, rows of gates, inputs
 _W, _R, _B = range(1, 4)
 _STATES = {"LSTM": (5, 6), "GRU": (5,)}  # inputs
-_CELL = 2  # the output of the last cells
+_CELLS = {"LSTM": 2, "GRU": 1}
+"""The output of what is kept in 16 bits; the last of the states is the same before the first step."""
+_CELL_PARAMS = {"LSTM": Params(2.0**-11, 0, 16), "GRU": Params(2.0**-15, 0, 16)}
 
 
 def weight_names(node: NodeProto) -> list[str]:
@@ -36,10 +43,8 @@ def why_not(net: Net, node: NodeProto) -> str | None:
         return "its batch is the first axis"
     if not _has_defaults(node):
         return "it has activations, a clip or gates of its own"
-    if any(name and not (i in _STATES[node.op_type] and _is_zero(net, name)) for i, name in inputs.items() if i > _B):
-        return "it has lengths, initial states or peepholes"
-    if len(node.output) > _CELL and node.output[_CELL] in {*net.users(), *net.output_names()}:
-        return "its cells are read"
+    if any(name for i, name in inputs.items() if i > _B and i not in _STATES[node.op_type]):
+        return "it has lengths or peepholes"
     return None
 
 
@@ -54,9 +59,26 @@ def _is_zero(net: Net, name: str) -> bool:
     return name in net.consts and not net.consts[name].any()
 
 
-def results(node: NodeProto) -> list[str]:
-    """Return the outputs that become codes: those of all steps and of the last one."""
-    return [name for name in node.output[:_CELL] if name]
+def is_stateful(net: Net, node: NodeProto) -> bool:
+    """Say whether a layer has initial states besides zeros, or cells that are read."""
+    states = [node.input[i] for i in _STATES[node.op_type] if i < len(node.input) and node.input[i]]
+    read = node.op_type == "LSTM" and {*node.output[2:]} & {*net.users(), *net.output_names()}
+    return bool(read) or not all(_is_zero(net, name) for name in states)
+
+
+def cells_of(net: Net, node: NodeProto) -> dict[str, Params]:
+    """Return the values before the first step and after the last that are int16, with their quantisation."""
+    if node.op_type not in RECURRENT or not is_stateful(net, node):
+        return {}
+    names = [*node.input[_STATES[node.op_type][-1] :][:1], *node.output[_CELLS[node.op_type] :][:1]]
+    return dict.fromkeys(filter(None, names), _CELL_PARAMS[node.op_type])
+
+
+def results(net: Net, node: NodeProto) -> list[str]:
+    """Return the values that have the codes of the result: of all steps, after the last one, before the first one."""
+    cells, first = cells_of(net, node), _STATES["LSTM"][0]
+    start = node.input[first : first + 1] if node.op_type == "LSTM" and is_stateful(net, node) else []
+    return [name for name in (*node.output[:2], *start) if name and name not in cells]
 
 
 def coded_weights(array: np.ndarray) -> Weights:

@@ -72,6 +72,10 @@ class Params:
         """The highest code."""
         return (1 << (self.bits - 1)) - 1
 
+    def values(self, codes: np.ndarray) -> np.ndarray:
+        """Return what codes stand for, as float32."""
+        return np.asarray((codes.astype(np.float32) - np.float32(self.zero_point)) * np.float32(self.scale))
+
     def codes(self, values: np.ndarray) -> np.ndarray:
         """Return the nearest codes of float values."""
         with np.errstate(over="ignore"):  # a mask far below all codes

@@ -18,6 +18,7 @@ from glowc.graph.types import DType, QuantParams
 from glowc.kernels.common.widths import width_plan
 from glowc.quant import recurrent
 from glowc.quant.net import Net, label
+from glowc.quant.packing import packing
 from glowc.quant.plan import CLAMPS, SAME, Plan, Widths, values_of
 from glowc.quant.profile import Profile
 from glowc.quant.scheme import Activations, Params
@@ -69,7 +70,7 @@ def widened(
     wished = wished_nodes(net, plan, wishes)
     asked = {name for name in nodes if wished.get(name, base) is Activations.INT16}
     refused = {name for name in asked if nodes[name].op_type in recurrent.RECURRENT}
-    wide = _followed(net, plan, asked - refused, frozenset(wished))
+    wide = _followed(net, plan, asked - refused, frozenset(wished)) | packing(net, plan).alike
     changed, made = _converted(net, plan, wide)
     tensors = {**profile.tensors, **{n: profile.tensors[source] for n, source in made.items()}}
     found = Widths(frozenset(wide), frozenset(made))
@@ -123,9 +124,9 @@ class _Inserter:
     consts: dict[str, np.ndarray]
     taken: set[str]
 
-    def width(self, node: NodeProto) -> int:
-        """Return the bits on which a node computes."""
-        return 16 if node.output[0] in self.wide else 8
+    def width(self, node: NodeProto, value: str) -> int:
+        """Return the bits in which a node reads or makes a value."""
+        return 16 if node.output[0] in self.wide or value in recurrent.cells_of(self.net, node) else 8
 
     def name_of(self, value: str, bits: int) -> str:
         """Return a new name for a value in another width."""
@@ -149,9 +150,9 @@ def _converted(net: Net, plan: Plan, wide: set[str]) -> tuple[Net, dict[str, str
     for node in net.nodes:
         new = NodeProto()
         new.CopyFrom(node)
-        bits = at.width(node)
         read = set(values_of(net, node)) if plan.computes_codes(node) else set()
         for index, name in enumerate(node.input):
+            bits = at.width(node, name)
             if name not in read or homes.get(name, bits) == bits:
                 continue
             if (name, bits) not in known:
@@ -172,8 +173,8 @@ def _homes(at: _Inserter) -> dict[str, int]:
     for node in at.net.nodes:
         if at.plan.computes_codes(node):
             for name in values_of(at.net, node):
-                homes[name] = max(homes.get(name, 8), at.width(node))
-    made = {name: at.width(node) for node in at.net.nodes if at.plan.computes_codes(node) for name in node.output}
+                homes[name] = max(homes.get(name, 8), at.width(node, name))
+    made = {name: at.width(node, name) for node in at.net.nodes if at.plan.computes_codes(node) for name in node.output}
     return {**homes, **made}
 
 
@@ -183,7 +184,7 @@ def without_float(plan: Plan, net: Net, params: Mapping[str, Params]) -> dict[st
     pairs = [
         (plan.group_of[n.input[0]], plan.group_of[n.output[0]]) for n in net.nodes if n.output[0] in plan.converted
     ]
-    for group in sorted(plan.wide):
+    for group in sorted(plan.wide - plan.cells.keys()):
         beside = [pair for pair in pairs if group in pair]
         for step in range(_NUDGES):
             scale = float(np.float32(params[group].scale * (1 + step * _NUDGE)))
@@ -204,5 +205,6 @@ def wide_layers(net: Net, plan: Plan) -> tuple[str, ...]:
     """Return the names of the nodes on int16 where others are on int8, without conversions and clamps of layers."""
     clamps = set(plan.fused.values())
     nodes = [n for n in net.nodes if n.output[0] not in plan.converted | clamps and plan.computes_codes(n)]
-    wide = [n for n in nodes if any(plan.group_of.get(plan.fused.get(v, v)) in plan.wide for v in n.output)]
+    groups = plan.wide - plan.cells.keys()  # cells of recurrent layers are int16 in any case
+    wide = [n for n in nodes if any(plan.group_of.get(plan.fused.get(v, v)) in groups for v in n.output)]
     return tuple(n.name or n.output[0] for n in wide)

@@ -120,6 +120,15 @@ GLOW_INLINE void glow_mve_gru_cells(const int16_t *gates, int16_t *state, int8_t
   }
 }
 
+/* The codes of states. */
+GLOW_INLINE void glow_mve_gru_codes(const int16_t *state, int8_t *out, int32_t cells, float factor, int32_t zp) {
+  for (int32_t j = 0; j < cells; j += 8) {
+    const mve_pred16_t lanes = vctp16q((uint32_t)(cells - j));
+    const int16x8_t s = vldrhq_z_s16(state + j, lanes);
+    glow_mve_gates_codes(out + j, vmovlbq_s16(s), vmovltq_s16(s), factor, zp, lanes);
+  }
+}
+
 /* The codes of states that the reset gates leave. */
 GLOW_INLINE void glow_mve_gru_kept(const int16_t *reset, const int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
                                    float factor, int32_t zp) {

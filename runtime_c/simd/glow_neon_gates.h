@@ -131,6 +131,14 @@ static inline void glow_neon_gru_cells(const int16_t *gates, int16_t *state, int
   }
 }
 
+/* The codes of states. */
+static inline void glow_neon_gru_codes(const int16_t *state, int8_t *out, int32_t cells, float factor, int32_t zp) {
+  for (int32_t j = 0; j < cells; j += 8) {
+    const int16x8_t s = vld1q_s16(state + j);
+    glow_neon_gates_codes(out + j, vmovl_s16(vget_low_s16(s)), vmovl_s16(vget_high_s16(s)), factor, zp, cells - j);
+  }
+}
+
 /* The codes of states that the reset gates leave; gates are update and reset of each cell. */
 static inline void glow_neon_gru_kept(const int16_t *gates, const int16_t *state, int8_t *out, int32_t cells, const int16_t *table,
                                      float factor, int32_t zp) {

@@ -109,6 +109,71 @@ def test_state_that_is_read_as_float_keeps_the_layer_float(op: str) -> None:
     assert CODED[op] not in {n.op for n in compiled(model).nodes}
 
 
+def stateful_model(op: str, steps: int, **attrs: object) -> onnx.ModelProto:
+    """Return the layer with initial states as codes, which gives those after the last step: of x, `startN`, `endN`."""
+    model = qdq_model(op, reads=("y",), **attrs)
+    graph, shape = model.graph, (1, BATCH, HIDDEN)
+    graph.input[0].type.tensor_type.shape.dim[0].dim_value = steps
+    graph.output[0].type.tensor_type.shape.dim[0].dim_value = steps
+    units = {"LSTM": ("sy", "zy", "su", "zu"), "GRU": ("su", "zu")}[op]
+    unit = {"LSTM": 2.0**-11, "GRU": 2.0**-15}[op]
+    consts = {"su": np.float32(unit), "zu": np.int16(0)}
+    graph.initializer.extend([numpy_helper.from_array(np.asarray(a), name) for name, a in consts.items()])
+    layer = next(n for n in graph.node if n.op_type == op)
+    layer.output[:] = ["y", "h", "c"][: 1 + len(units) // 2]
+    layer.input.append("")
+    nodes = [*graph.node]
+    for index, pair in enumerate(zip(units[::2], units[1::2], strict=True)):
+        layer.input.append(f"start{index}_real")
+        nodes.insert(0, helper.make_node("DequantizeLinear", [f"start{index}", *pair], [f"start{index}_real"]))
+        nodes.append(helper.make_node("QuantizeLinear", [layer.output[1 + index], *pair], [f"end{index}"]))
+        kind = TensorProto.INT8 if pair[0] == "sy" else TensorProto.INT16
+        graph.input.append(helper.make_tensor_value_info(f"start{index}", kind, shape))
+        graph.output.append(helper.make_tensor_value_info(f"end{index}", kind, shape))
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize(("op", "attrs"), KINDS, ids=KIND_NAMES)
+def test_steps_one_by_one_give_the_codes_of_the_sequence(op: str, attrs: dict[str, object]) -> None:
+    whole, single = (compiled(stateful_model(op, steps, **attrs)) for steps in (STEPS, 1))
+    assert all(CODED[op] in {n.op for n in graph.nodes} for graph in (whole, single))
+    rng, x = np.random.default_rng(8), x_codes()
+    starts = {name: np.zeros(whole.types[name].shape, whole.types[name].dtype.numpy) for name in whole.inputs[1:]}
+    starts = {name: rng.integers(-90, 90, a.shape).astype(a.dtype) for name, a in starts.items()}
+    want, found = run_graph(whole, {"xq": x, **starts}), []
+    for step in range(STEPS):
+        done = run_graph(single, {"xq": x[step : step + 1], **starts})
+        found.append(done["yq"])
+        starts = {name: done[name.replace("start", "end")] for name in starts}
+    np.testing.assert_array_equal(np.concatenate(found), want["yq"])
+    assert all((starts[name] == want[name.replace("start", "end")]).all() for name in starts)
+
+
+@pytest.mark.parametrize(("op", "attrs"), KINDS, ids=KIND_NAMES)
+def test_layer_with_initial_states_is_near_onnxruntime(op: str, attrs: dict[str, object]) -> None:
+    ort = require_module("onnxruntime")
+    model = stateful_model(op, STEPS, **attrs)
+    graph, rng = compiled(model), np.random.default_rng(8)
+    feed = {"xq": x_codes()}
+    for name in graph.inputs[1:]:
+        kind = graph.types[name]
+        most = 100 if kind.dtype is DType.S8 else 1 << 13
+        feed[name] = rng.integers(-most, most, kind.shape).astype(kind.dtype.numpy)
+    got = run_graph(graph, feed)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for name, want in zip([o.name for o in model.graph.output], session.run(None, feed), strict=True):
+        unit = 1 if want.dtype == np.int8 else {"LSTM": 2048, "GRU": 32768}[op] // 128
+        assert np.abs(got[name].astype(np.int64) - want).max() <= 2 * unit
+
+
+def test_states_of_other_codes_keep_the_layer_float() -> None:
+    model = stateful_model("GRU", STEPS)
+    next(i for i in model.graph.initializer if i.name == "su").CopyFrom(numpy_helper.from_array(np.float32(0.01), "su"))
+    assert "CodedGRU" not in {n.op for n in compiled(model).nodes}
+
+
 @pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "linux-aarch64"])
 @pytest.mark.parametrize(("op", "attrs"), KINDS, ids=KIND_NAMES)
 def test_odd_sizes_have_fast_kernels(op: str, attrs: dict[str, object], board: str) -> None:
@@ -133,6 +198,8 @@ def kernel_cases() -> Iterator[Case]:
         for dirs, reverse in ((1, 1), (2, 0)):
             yield layer_case(rng, (cell, before), (3, 2, 16, 24), 1000, -127, dirs=dirs, reverse=reverse)
             yield layer_case(rng, (cell, before), (2, 1, 70, 9), 1000, -127, dirs=dirs, reverse=reverse)
+        for sizes, dirs in (((1, 1, 7, 5), 1), ((3, 2, 16, 24), 2), ((2, 2, 9, 33), 1)):
+            yield layer_case(rng, (cell, before), sizes, 1000, -127, dirs=dirs, starts=1)
         for beyond in (0, 1):  # the largest sum of a gate with its bias: 2^23 - 1, 2^23
             case = layer_case(rng, (cell, before), (2, 1, 9, 5), 100, -127, gain=1e-3)
             case.arrays["in"][:] = -128
@@ -144,7 +211,7 @@ def kernel_cases() -> Iterator[Case]:
 
 def layer_case(
     rng: np.random.Generator, kind: tuple[str, int | None], sizes: tuple[int, int, int, int], size: int, least: int, *,
-    gain: float = 0.02, dirs: int = 1, reverse: int = 0,
+    gain: float = 0.02, dirs: int = 1, reverse: int = 0, starts: int = 0,
 ) -> Case:  # fmt: skip
     (cell, before), (steps, batch, in_k, hidden) = kind, sizes
     rows = GATES[cell] * hidden
@@ -158,8 +225,14 @@ def layer_case(
     arrays["weights"][:, 0] = least
     params: dict[str, int | float | str] = {
         "steps": steps, "batch": batch, "in_k": in_k, "hidden": hidden, "dirs": dirs, "reverse": reverse, "out_zp": -3,
-        "out_factor": 1.2e-7 if cell == "lstm" else 0.0039, "cell": cell,
+        "out_factor": 1.2e-7 if cell == "lstm" else 0.0039, "cell": cell, "starts": starts,
     }  # fmt: skip
     if before is not None:
         params["linear_before_reset"] = before
-    return make_case(f"{cell}_s8", arrays, params, out={"out": ((steps, dirs, batch, hidden), DType.S8)})
+    out = {"out": ((steps, dirs, batch, hidden), DType.S8)}
+    if not starts:
+        return make_case(f"{cell}_s8", arrays, params, out=out)
+    shape = (dirs, batch, hidden)
+    codes = {"start_codes": rng.integers(-128, 128, shape).astype(np.int8)} if cell == "lstm" else {}
+    arrays |= {**codes, "start_cells": rng.integers(-(1 << 15), 1 << 15, shape).astype(np.int16)}
+    return make_case(f"{cell}_state_s8", arrays, params, out={**out, "last_cells": (shape, DType.S16)})

@@ -13,7 +13,9 @@ from onnx import helper, numpy_helper
 from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.errors import InputError, ModelError
+from glowc.frontend import import_model
 from glowc.machine.validate import validate_model
+from glowc.passes.pipeline import run_pipeline
 from glowc.quant import Calibration, QuantizeOptions, Schema, quantize_model
 from glowc.quant.calibrate import grid_params
 from glowc.quant.engine import Engine, prepare_interpreter, prepare_onnxruntime, run_net
@@ -22,7 +24,7 @@ from glowc.quant.scheme import Params
 from glowc.quant.simulate import relative_error
 from glowc.quant.tune import outputs_of
 from tests.conftest import require_module
-from tests.unit.quantize_nets import branch_net, conv_net, dense_net, images, rows
+from tests.unit.quantize_nets import branch_net, conv_net, dense_net, images, model, rows
 
 MODELS = ("mlperf_kws_dscnn_fp32", "mlperf_ad_autoencoder_fp32", "torch_resnet_tiny_fp32", "torch_tinybert_fp32")
 
@@ -270,3 +272,22 @@ def _validate(folder: Path, model: onnx.ModelProto, samples: dict[str, np.ndarra
     np.savez(folder / "in.npz", **codes)
     found = validate_model(folder / "q.onnx", load_board("host"), CompileOptions(), folder / "in.npz")
     assert [output["equal_share"] for output in found["outputs"]] == [1.0]
+
+
+@pytest.mark.parametrize(("shape", "op"), [((1,), "Lut"), ((6, 1, 1), "ChannelLines"), ((6, 4, 1), "PRelu")])
+def test_prelu_is_on_codes_where_its_slopes_are_of_one_axis(shape: tuple[int, ...], op: str) -> None:
+    rng = np.random.default_rng(0)
+    consts = {
+        "w": rng.normal(size=(6, 2, 3, 3)),
+        "s": rng.uniform(0.05, 0.5, shape),
+        "v": rng.normal(size=(3, 6, 1, 1)),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("PRelu", ["a", "s"], ["b"]),
+        helper.make_node("Conv", ["b", "v"], ["y"]),
+    ]  # fmt: skip
+    held = {name: array.astype(np.float32) for name, array in consts.items()}
+    net = model(nodes, held, {"x": [1, 2, 6, 6]}, {"y": [1, 3, 4, 4]})
+    done = quantize_model(net, [{"x": rng.normal(size=(1, 2, 6, 6)).astype(np.float32)} for _ in range(4)])
+    assert {f.op for f in done.floats} == ({"PRelu"} if op == "PRelu" else set())
+    assert op in {n.op for n in run_pipeline(import_model(done.model)).nodes}

@@ -52,7 +52,7 @@ def test_output_of_two_samples_has_the_margin_of_other_tensors() -> None:
 
 def test_large_tensors_have_a_narrow_margin() -> None:
     few, many = FEW_TO_MANY
-    for size, margin in ((few, 1 / 4), (round((few * many) ** 0.5), 0.65 / 4), (many, 0.3 / 4)):
+    for size, margin in ((few, 2 / 4), (round((few * many) ** 0.5), 2**0.5 * 0.65 / 4), (many, 0.3 / 4)):
         weights = np.ones((size, 1), np.float32) / size
         nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Gemm", ["a", "w"], ["y"])]
         net = model(nodes, {"w": weights}, {"x": [1, size]}, {"y": [1, 1]})
@@ -69,6 +69,16 @@ def test_what_is_normalised_line_by_line_has_the_whole_margin() -> None:
     samples = [{"x": np.linspace(0, top, lines * size, dtype=np.float32).reshape(1, lines, size) ** 2}
                for top in (1, 1.5, 1.7, 2)]  # fmt: skip
     assert edge_params(quantize_model(net, samples).model)["x"].high == pytest.approx(4 * (1 + 1 / 4), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("tops", "change"), [((2, 2, 2, 2), 0.5), ((1.9, 1.8, 1.94, 2), (6 * 0.07 / 0.5) ** 0.5), ((1, 1, 1.5, 2), 2)]
+)
+def test_samples_that_go_beyond_others_have_a_wider_margin(tops: tuple[float, ...], change: float) -> None:
+    net = model([helper.make_node("Gemm", ["x", "w"], ["y"])], {"w": np.ones((4, 1), np.float32)}, {"x": [1, 4]},
+                {"y": [1, 1]})  # fmt: skip
+    samples = [{"x": np.asarray([[0.1234, 0.4321, 0.7654, top]], np.float32)} for top in tops]
+    assert edge_params(quantize_model(net, samples).model)["x"].high == pytest.approx(2 * (1 + change / 4), rel=1e-3)
 
 
 @pytest.mark.parametrize("activations", ["int8", "int16"])

@@ -78,6 +78,8 @@ def resets_first(instr: Instr) -> bool:
 PAIR, FOUR = 2, 4
 """Cells of a GRU whose gates are computed together: update and reset, then new where it resets first; else all."""
 
+CODED_LAYERS = ("lstm_s8", "gru_s8", "lstm_state_s8", "gru_state_s8")
+"""Kernels of layers of codes, those with initial states last."""
 CONSTANTS = frozenset({"weights", "recurrent", "bias", "scale"})
 """The constants of a layer of codes that its variants put into one stream, in the place of the weights."""
 IN_STREAM: Arrays = {

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
-from glowc.kernels.common.recurrent import CONSTANTS, FOUR, IN_STREAM, PAIR, Part, by_cell, in_runs, resets_first
+from glowc.kernels.common.recurrent import (
+    CODED_LAYERS,
+    CONSTANTS,
+    FOUR,
+    IN_STREAM,
+    PAIR,
+    Part,
+    by_cell,
+    in_runs,
+    resets_first,
+)
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.features import Stated
 from glowc.program.ir import Instr, Plan
@@ -120,4 +130,4 @@ _LAYER = KernelVariant(
     "dsp", also=FPU, rank=11, header="glow_dsp_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
     stated=Stated(macs=0.86, outputs=76),
 )  # fmt: skip
-VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}
+VARIANTS = dict.fromkeys(CODED_LAYERS, (_LAYER,))

@@ -9,6 +9,7 @@ import numpy as np
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.recurrent import (
     BLOCK,
+    CODED_LAYERS,
     CONSTANTS,
     FOUR,
     IN_STREAM,
@@ -110,4 +111,4 @@ _LAYER = replace(
     FAST, header="glow_mve_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
     stated=Stated(macs=0.17, outputs=30),
 )  # fmt: skip
-VARIANTS = {"lstm_s8": (_LAYER,), "gru_s8": (_LAYER,)}
+VARIANTS = dict.fromkeys(CODED_LAYERS, (_LAYER,))

@@ -14,6 +14,7 @@ from glowc.kernels.base import PLAIN, Prepared
 from glowc.kernels.common.narrow import by_lanes, indexed_by, unpacking
 from glowc.kernels.common.products import by_rows
 from glowc.kernels.common.recurrent import (
+    CODED_LAYERS,
     LayerPlan,
     coded_scratch,
     dynamic_scratch,
@@ -74,7 +75,7 @@ VARIANTS = {
     **{f"unpack_p{bits}": (indexed_by(_PALETTE, bits, by_lanes(1), 1),) for bits in NARROW_BITS},
     "matmul_s16": (replace(PLAIN, header="glow_products.h"),),  # sums have 64 bits
     # recurrent layers; cells of those on codes lie in scratch
-    **dict.fromkeys(("lstm_s8", "gru_s8"), (_CODED,)),
+    **dict.fromkeys(CODED_LAYERS, (_CODED,)),
     "lstm_dynamic": (replace(PLAIN, scratch_bytes=dynamic_scratch),),
     **{
         f"{kind}_{dtype}": (replace(_RECURRENT, stated=Stated(macs=25, outputs=insns)),)

@@ -10,6 +10,7 @@ import numpy as np
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.recurrent import (
     BLOCK,
+    CODED_LAYERS,
     CONSTANTS,
     FOUR,
     IN_STREAM,
@@ -137,4 +138,4 @@ _A64 = KernelVariant(
 _A32 = replace(
     _A64, isa="a32", header="glow_a32_gates.h", prepare=prepare_a32, stated=Stated(macs=0.45, outputs=69)
 )  # fmt: skip
-VARIANTS = {"lstm_s8": (_A64, _A32), "gru_s8": (_A64, _A32)}
+VARIANTS = dict.fromkeys(CODED_LAYERS, (_A64, _A32))
