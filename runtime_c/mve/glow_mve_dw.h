@@ -11,10 +11,9 @@
 #include "glow_mve.h"
 
 /* products of 16 bits in q4, q5 to the sums q0 .. q3, by way of q6 */
-#define GLOW_MVE_DW_ADD(bottom, top, shift) \
-  bottom " q6, q4" shift top " q4, q4" shift "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \
-  bottom " q6, q5" shift top " q5, q5" shift "vadd.i32 q2, q2, q6\n" "vadd.i32 q3, q3, q5\n"
-#define GLOW_MVE_DW_WIDEN GLOW_MVE_DW_ADD("vmovlb.s16", "vmovlt.s16", "\n")
+#define GLOW_MVE_DW_WIDEN \
+  "vmovlb.s16 q6, q4\n" "vmovlt.s16 q4, q4\n" "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \
+  "vmovlb.s16 q6, q5\n" "vmovlt.s16 q5, q5\n" "vadd.i32 q2, q2, q6\n" "vadd.i32 q3, q3, q5\n"
 /* q0 .. q3 times the scales q4 .. q7, which the texts `a` .. `d` load, to bytes in q0; zp: a register. Loads alternate
  * with conversions and products: each works while the other's result is on its way. */
 #define GLOW_MVE_DW_CODES(a, b, c, d, zp, clamp) \
@@ -23,17 +22,10 @@
   "vmul.f32 q3, q3, q7\n" "vcvtn.s32.f32 q1, q1\n" "vqmovnb.s32 q0, q0\n" "vcvtn.s32.f32 q2, q2\n" \
   "vqmovnt.s32 q0, q1\n" "vcvtn.s32.f32 q3, q3\n" "vqmovnb.s32 q2, q2\n" "vqadd.s16 q0, q0, " zp "\n" \
   "vqmovnt.s32 q2, q3\n" "vqmovnb.s16 q0, q0\n" "vqadd.s16 q2, q2, " zp "\n" "vqmovnt.s16 q0, q2\n" clamp
+/* Sums in integers, with the zero point in them, to bytes: shifted to the left, times a multiplier / 2^31, downwards, then
+ * shifted to the right, halves up. */
 #define GLOW_MVE_DW_SHIFT 11
 #define GLOW_MVE_DW_FRACTION 16
-/* sums of GLOW_MVE_DW_SHIFTED, with the zero point in them, to bytes in q0: times q4 .. q7 / 2^31, downwards, then
- * shifted, halves up */
-#define GLOW_MVE_DW_SHIFTED GLOW_MVE_DW_ADD("vshllb.s16", "vshllt.s16", ", #" GLOW_TEXT(GLOW_MVE_DW_SHIFT) "\n")
-#define GLOW_MVE_DW_NARROW(half, to, from) \
-  "vqrshrn" half ".s32 " to ", " from ", #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n"
-#define GLOW_MVE_DW_FIXED(a, b, c, d, clamp) \
-  a "vqdmulh.s32 q0, q0, q4\n" b GLOW_MVE_DW_NARROW("b", "q0", "q0") "vqdmulh.s32 q1, q1, q5\n" c \
-  GLOW_MVE_DW_NARROW("t", "q0", "q1") "vqdmulh.s32 q2, q2, q6\n" d GLOW_MVE_DW_NARROW("b", "q2", "q2") \
-  "vqdmulh.s32 q3, q3, q7\n" "vqmovnb.s16 q0, q0\n" GLOW_MVE_DW_NARROW("t", "q2", "q3") "vqmovnt.s16 q0, q2\n" clamp
 #define GLOW_MVE_DW_FREE ""
 #define GLOW_MVE_DW_CLAMP \
   "vldrb.8 q1, [r12, #0]\n" "vldrb.8 q2, [r12, #16]\n" "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n"
@@ -66,18 +58,6 @@ GLOW_AT(glow_mve_dw9_t, straight, 112); GLOW_AT(glow_mve_dw9_t, numbers, 116);
 
 typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 
-#define GLOW_MVE_DW9_FIRST_LEFT(x) \
-  "vpstt\n" "vldrbt.8 q6, [" x "], #16\n" "vldrbt.8 q7, [r9]\n" "add r9, r9, lr\n" \
-  "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n"
-#define GLOW_MVE_DW9_SECOND_LEFT(x, add) \
-  "vpstt\n" "vldrbt.8 q6, [" x "], #16\n" "vldrbt.8 q7, [r9]\n" "vmullb.s8 q7, q6, q7\n" "vadd.i16 q4, q4, q7\n" \
-  "vpst\n" "vldrbt.8 q7, [r9]\n" "add r9, r9, lr\n" "vmullt.s8 q6, q6, q7\n" "vadd.i16 q5, q5, q6\n" add
-#define GLOW_MVE_DW9_TAPS(first, second, add) \
-  first("r0") second("r1", add) first("r2") second("r3", add) first("r4") second("r5", add) \
-  first("r6") second("r7", add) first("r8") add
-#define GLOW_MVE_DW9_PARTS(a, b, c, d, at) \
-  "vldrw.32 " a ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " b ", [" at "]\n" "add " at ", " at ", lr\n" \
-  "vldrw.32 " c ", [" at "]\n" "add " at ", " at ", lr\n" "vldrw.32 " d ", [" at "]\n"
 /* on the stack: stream, blocks, d, straight */
 #define GLOW_MVE_DW9_BEGIN \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r10, [r12, #104]\n" \
@@ -87,78 +67,137 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
  * VADD, so that loads, products and the others take turns; of each two that follow one another none waits for the same
  * unit or for the other's result. r11: 2^GLOW_MVE_DW_SHIFT, or the zero point. */
 #define GLOW_MVE_DW9_BLOCK_FIXED(clamp) \
-  "vldrb.8 q5, [r1], #16\n" "vldrw.32 q1, [r9, #144]\n" "vmullt.s8 q2, q5, q1\n" "vldrb.8 q3, [r0], #16\n" \
-  "vmullb.s8 q4, q5, q1\n" "vldrw.32 q0, [r9, #128]\n" "vmullb.s8 q6, q3, q0\n" "vldrb.8 q7, [r2], #16\n" \
-  "vadd.i16 q5, q4, q6\n" "vldrw.32 q1, [r9, #128]\n" "vmullt.s8 q0, q3, q1\n" "vldrw.32 q4, [r9, #160]\n" \
-  "vmullt.s8 q6, q7, q4\n" "vadd.i16 q3, q2, q0\n" "vldrw.32 q1, [r9, #176]\n" "vmovlb.s16 q4, q3\n" \
-  "vldrb.8 q0, [r3], #16\n" "vmullb.s8 q2, q0, q1\n" "vmovlt.s16 q3, q3\n" "vmullt.s8 q0, q0, q1\n" \
-  "vadd.i16 q1, q0, q6\n" "vqdmlah.s32 q3, q1, r12\n" "vmovlb.s16 q0, q1\n" "vldrw.32 q6, [r9, #160]\n" \
-  "vmovlb.s16 q1, q5\n" "vmullb.s8 q6, q7, q6\n" "vmovlt.s16 q7, q5\n" "vldrb.8 q5, [r4], #16\n" \
-  "vadd.i16 q2, q2, q6\n" "vqdmlah.s32 q7, q2, r12\n" "vmovlb.s16 q6, q2\n" "vldrb.8 q2, [r5], #16\n" \
-  "vadd.i32 q1, q1, q6\n" "vldrw.32 q6, [r9, #192]\n" "vadd.i32 q4, q4, q0\n" "vmullb.s8 q0, q5, q6\n" \
-  "vmullt.s8 q5, q5, q6\n" "vldrw.32 q6, [r9, #208]\n" "vmullt.s8 q6, q2, q6\n" "vadd.i16 q5, q5, q6\n" \
-  "vqdmlah.s32 q3, q5, r12\n" "vmovlb.s16 q6, q5\n" "vldrw.32 q5, [r9, #208]\n" "vmullb.s8 q5, q2, q5\n" \
-  "vadd.i32 q4, q4, q6\n" "vldrw.32 q2, [r9, #256]\n" "vadd.i16 q6, q0, q5\n" "vqdmlah.s32 q7, q6, r12\n" \
-  "vmovlb.s16 q0, q6\n" "vldrb.8 q5, [r8], #16\n" "vmullt.s8 q6, q5, q2\n" "vadd.i32 q1, q1, q0\n" \
-  "vqdmlah.s32 q3, q6, r12\n" "vmovlb.s16 q0, q6\n" "vmullb.s8 q6, q5, q2\n" "vldrw.32 q5, [r9, #224]\n" \
-  "vqdmlah.s32 q7, q6, r12\n" "vmovlb.s16 q2, q6\n" "vldrb.8 q6, [r6], #16\n" "vadd.i32 q1, q1, q2\n" \
-  "vmullb.s8 q2, q6, q5\n" "vadd.i32 q4, q4, q0\n" "vldrw.32 q0, [r9, #240]\n" "vmullt.s8 q6, q6, q5\n" \
-  "vldrb.8 q5, [r7], #16\n" "vmullb.s8 q0, q5, q0\n" "vadd.i16 q2, q2, q0\n" "vqdmlah.s32 q7, q2, r12\n" \
-  "vmovlb.s16 q0, q2\n" "vldrw.32 q2, [r9, #240]\n" "vadd.i32 q1, q1, q0\n" "vldrw.32 q0, [r9, #96]\n" \
-  "vmullt.s8 q2, q5, q2\n" "vldrw.32 q5, [r9, #32]\n" "vadd.i16 q6, q6, q2\n" "vqdmlah.s32 q3, q6, r12\n" \
-  "vmovlb.s16 q2, q6\n" "vldrw.32 q6, [r9, #64]\n" "vadd.i32 q4, q4, q2\n" "vmla.s32 q5, q4, r11\n" \
-  "vldrw.32 q2, [r9, #80]\n" "vqdmulh.s32 q4, q5, q0\n" "vldrw.32 q0, [r9, #48]\n" \
-  "vqrshrnb.s32 q5, q4, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vmla.s32 q0, q3, r11\n" "vldrw.32 q4, [r9, #16]\n" \
-  "vmla.s32 q4, q7, r11\n" "vldrw.32 q3, [r9, #112]\n" "vqdmulh.s32 q7, q0, q3\n" "vldrw.32 q0, [r9], #272\n" \
-  "vmla.s32 q0, q1, r11\n" "vqrshrnt.s32 q5, q7, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q3, q0, q6\n" \
-  "vqrshrnb.s32 q1, q3, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q7, q4, q2\n" \
-  "vqrshrnt.s32 q1, q7, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqmovnb.s16 q0, q1\n" "vqmovnt.s16 q0, q5\n" \
-  clamp "vstrb.8 q0, [r10], #16\n"
+  "vldrb.8 q1, [r1], #16\n" "vldrw.32 q0, [r9, #144]\n" "vmullt.s8 q2, q1, q0\n" "vldrb.8 q3, [r0], #16\n" \
+  "vmullb.s8 q4, q1, q0\n" "vldrw.32 q5, [r9, #128]\n" "vmullb.s8 q6, q3, q5\n" "vldrw.32 q7, [r9, #176]\n" \
+  "vadd.i16 q1, q6, q4\n" "vmullt.s8 q0, q3, q5\n" "vmovlb.s16 q6, q1\n" "vldrb.8 q4, [r3], #16\n" \
+  "vmullb.s8 q5, q4, q7\n" "vldrw.32 q3, [r9, #160]\n" "vmullt.s8 q4, q4, q7\n" "vadd.i16 q7, q0, q2\n" \
+  "vldrb.8 q2, [r2], #16\n" "vmullt.s8 q0, q2, q3\n" "vmovlt.s16 q1, q1\n" "vmullb.s8 q3, q2, q3\n" \
+  "vadd.i16 q2, q0, q4\n" "vldrw.32 q4, [r9, #192]\n" "vmovlt.s16 q0, q7\n" "vqdmlah.s32 q0, q2, r12\n" \
+  "vadd.i16 q3, q3, q5\n" "vqdmlah.s32 q1, q3, r12\n" "vmovlb.s16 q5, q3\n" "vldrb.8 q3, [r4], #16\n" \
+  "vadd.i32 q6, q6, q5\n" "vmullb.s8 q5, q3, q4\n" "vmovlb.s16 q7, q7\n" "vmullt.s8 q4, q3, q4\n" \
+  "vmovlb.s16 q3, q2\n" "vldrb.8 q2, [r5], #16\n" "vadd.i32 q7, q7, q3\n" "vldrw.32 q3, [r9, #208]\n" \
+  "vmullt.s8 q3, q2, q3\n" "vadd.i16 q4, q4, q3\n" "vqdmlah.s32 q0, q4, r12\n" "vmovlb.s16 q3, q4\n" \
+  "vldrw.32 q4, [r9, #208]\n" "vadd.i32 q7, q7, q3\n" "vmullb.s8 q3, q2, q4\n" "vldrw.32 q2, [r9, #224]\n" \
+  "vadd.i16 q4, q5, q3\n" "vqdmlah.s32 q1, q4, r12\n" "vmovlb.s16 q5, q4\n" "vldrb.8 q3, [r6], #16\n" \
+  "vadd.i32 q6, q6, q5\n" "vmullb.s8 q4, q3, q2\n" "vldrw.32 q5, [r9, #240]\n" "vmullt.s8 q3, q3, q2\n" \
+  "vldrb.8 q2, [r7], #16\n" "vmullb.s8 q5, q2, q5\n" "vadd.i16 q5, q4, q5\n" "vldrw.32 q4, [r9, #240]\n" \
+  "vmullt.s8 q4, q2, q4\n" "vldrb.8 q2, [r8], #16\n" "vadd.i16 q4, q3, q4\n" "vqdmlah.s32 q0, q4, r12\n" \
+  "vmovlb.s16 q3, q4\n" "vqdmlah.s32 q1, q5, r12\n" "vadd.i32 q7, q7, q3\n" "vldrw.32 q4, [r9, #256]\n" \
+  "vmovlb.s16 q3, q5\n" "vmullt.s8 q5, q2, q4\n" "vadd.i32 q6, q6, q3\n" "vmullb.s8 q3, q2, q4\n" \
+  "vmovlb.s16 q2, q5\n" "vldrw.32 q4, [r9, #96]\n" "vadd.i32 q7, q7, q2\n" "vldrw.32 q2, [r9, #32]\n" \
+  "vqdmlah.s32 q0, q5, r12\n" "vmovlb.s16 q5, q3\n" "vmla.s32 q2, q7, r11\n" "vldrw.32 q7, [r9, #16]\n" \
+  "vadd.i32 q6, q6, q5\n" "vqdmlah.s32 q1, q3, r12\n" "vldrw.32 q5, [r9, #64]\n" "vqdmulh.s32 q3, q2, q4\n" \
+  "vldrw.32 q4, [r9, #48]\n" "vmla.s32 q4, q0, r11\n" "vldrw.32 q2, [r9, #80]\n" "vmla.s32 q7, q1, r11\n" \
+  "vldrw.32 q0, [r9, #112]\n" "vqdmulh.s32 q1, q4, q0\n" "vldrw.32 q4, [r9], #272\n" "vmla.s32 q4, q6, r11\n" \
+  "vqrshrnb.s32 q3, q3, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q0, q4, q5\n" \
+  "vqrshrnb.s32 q0, q0, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q6, q7, q2\n" \
+  "vqrshrnt.s32 q0, q6, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" \
+  "vqrshrnt.s32 q3, q1, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q3\n" clamp \
+  "vstrb.8 q0, [r10], #16\n"
 #define GLOW_MVE_DW9_BLOCK(clamp) \
-  "vldrb.8 q0, [r1], #16\n" "vldrb.8 q1, [r0], #16\n" "vldrw.32 q2, [r9, #144]\n" "vmullt.s8 q3, q0, q2\n" \
-  "vldrw.32 q4, [r9, #144]\n" "vmullb.s8 q5, q0, q4\n" "vldrw.32 q6, [r9, #128]\n" "vmullt.s8 q7, q1, q6\n" \
-  "vldrb.8 q2, [r3], #16\n" "vmullb.s8 q0, q1, q6\n" "vldrb.8 q4, [r2], #16\n" "vadd.i16 q1, q0, q5\n" \
-  "vldrw.32 q6, [r9, #160]\n" "vmullt.s8 q5, q4, q6\n" "vadd.i16 q0, q7, q3\n" "vldrw.32 q6, [r9, #176]\n" \
-  "vmullt.s8 q7, q2, q6\n" "vmovlt.s16 q3, q0\n" "vmullb.s8 q6, q2, q6\n" "vadd.i16 q2, q7, q5\n" \
-  "vqdmlah.s32 q3, q2, r12\n" "vmovlb.s16 q5, q1\n" "vldrw.32 q7, [r9, #160]\n" "vmullb.s8 q4, q4, q7\n" \
-  "vmovlt.s16 q7, q1\n" "vldrb.8 q1, [r8], #16\n" "vadd.i16 q6, q6, q4\n" "vqdmlah.s32 q7, q6, r12\n" \
-  "vmovlb.s16 q4, q6\n" "vldrw.32 q6, [r9, #256]\n" "vadd.i32 q5, q5, q4\n" "vmullt.s8 q4, q1, q6\n" \
-  "vmovlb.s16 q2, q2\n" "vmullb.s8 q6, q1, q6\n" "vmovlb.s16 q1, q4\n" "vqdmlah.s32 q7, q6, r12\n" \
-  "vmovlb.s16 q0, q0\n" "vqdmlah.s32 q3, q4, r12\n" "vmovlb.s16 q4, q6\n" "vldrb.8 q6, [r4], #16\n" \
-  "vadd.i32 q0, q0, q2\n" "vldrw.32 q2, [r9, #192]\n" "vadd.i32 q5, q5, q4\n" "vmullt.s8 q4, q6, q2\n" \
-  "vadd.i32 q0, q0, q1\n" "vldrw.32 q1, [r9, #208]\n" "vmullb.s8 q2, q6, q2\n" "vldrb.8 q6, [r5], #16\n" \
-  "vmullb.s8 q1, q6, q1\n" "vadd.i16 q1, q2, q1\n" "vqdmlah.s32 q7, q1, r12\n" "vmovlb.s16 q2, q1\n" \
-  "vldrb.8 q1, [r6], #16\n" "vadd.i32 q5, q5, q2\n" "vldrw.32 q2, [r9, #208]\n" "vmullt.s8 q2, q6, q2\n" \
-  "vldrw.32 q6, [r9, #224]\n" "vadd.i16 q2, q4, q2\n" "vqdmlah.s32 q3, q2, r12\n" "vmovlb.s16 q4, q2\n" \
-  "vmullt.s8 q2, q1, q6\n" "vadd.i32 q0, q0, q4\n" "vldrb.8 q4, [r7], #16\n" "vmullb.s8 q6, q1, q6\n" \
-  "vldrw.32 q1, [r9, #240]\n" "vmullb.s8 q1, q4, q1\n" "vadd.i16 q6, q6, q1\n" "vqdmlah.s32 q7, q6, r12\n" \
-  "vmovlb.s16 q1, q6\n" "vldrw.32 q6, [r9, #32]\n" "vadd.i32 q5, q5, q1\n" "vldrw.32 q1, [r9, #240]\n" \
-  "vmullt.s8 q4, q4, q1\n" "vldrw.32 q1, [r9, #112]\n" "vadd.i16 q2, q2, q4\n" "vqdmlah.s32 q3, q2, r12\n" \
-  "vmovlb.s16 q4, q2\n" "vldrw.32 q2, [r9, #96]\n" "vadd.i32 q0, q0, q4\n" "vldrw.32 q4, [r9, #16]\n" \
-  "vadd.i32 q4, q7, q4\n" "vcvt.f32.s32 q7, q4\n" "vadd.i32 q4, q0, q6\n" "vcvt.f32.s32 q0, q4\n" \
-  "vldrw.32 q6, [r9, #48]\n" "vadd.i32 q4, q3, q6\n" "vmul.f32 q6, q0, q2\n" "vldrw.32 q3, [r9, #64]\n" \
-  "vcvtn.s32.f32 q0, q6\n" "vldrw.32 q2, [r9, #80]\n" "vmul.f32 q6, q7, q2\n" "vldrw.32 q2, [r9], #272\n" \
-  "vadd.i32 q7, q5, q2\n" "vcvt.f32.s32 q2, q7\n" "vmul.f32 q5, q2, q3\n" "vcvtn.s32.f32 q7, q5\n" \
-  "vqmovnb.s32 q3, q7\n" "vcvtn.s32.f32 q2, q6\n" "vqmovnt.s32 q3, q2\n" "vcvt.f32.s32 q5, q4\n" \
-  "vqmovnb.s32 q7, q0\n" "vmul.f32 q6, q5, q1\n" "vqadd.s16 q2, q3, r11\n" "vcvtn.s32.f32 q4, q6\n" \
-  "vqmovnb.s16 q0, q2\n" "vqmovnt.s32 q7, q4\n" "vqadd.s16 q5, q7, r11\n" "vqmovnt.s16 q0, q5\n" \
-  clamp "vstrb.8 q0, [r10], #16\n"
-/* of the channels that are left the scales are there */
-#define GLOW_MVE_DW9_LOADED "", "", "", ""
-#define GLOW_MVE_DW9_GIVE(codes, ...) codes(__VA_ARGS__)
+  "vldrw.32 q6, [r9, #144]\n" "vldrb.8 q1, [r1], #16\n" "vmullt.s8 q2, q1, q6\n" "vldrw.32 q3, [r9, #128]\n" \
+  "vmullb.s8 q4, q1, q6\n" "vldrb.8 q5, [r0], #16\n" "vmullb.s8 q0, q5, q3\n" "vldrw.32 q7, [r9, #160]\n" \
+  "vadd.i16 q6, q0, q4\n" "vmullt.s8 q1, q5, q3\n" "vldrw.32 q0, [r9, #176]\n" "vmovlb.s16 q4, q6\n" \
+  "vldrb.8 q5, [r3], #16\n" "vmullb.s8 q3, q5, q0\n" "vadd.i16 q1, q1, q2\n" "vmullt.s8 q2, q5, q0\n" \
+  "vldrb.8 q0, [r2], #16\n" "vmullb.s8 q5, q0, q7\n" "vmovlt.s16 q6, q6\n" "vmullt.s8 q7, q0, q7\n" \
+  "vadd.i16 q0, q5, q3\n" "vldrb.8 q5, [r4], #16\n" "vmovlb.s16 q3, q0\n" "vqdmlah.s32 q6, q0, r12\n" \
+  "vadd.i32 q4, q4, q3\n" "vldrw.32 q0, [r9, #192]\n" "vadd.i16 q3, q7, q2\n" "vmullt.s8 q2, q5, q0\n" \
+  "vmovlt.s16 q7, q1\n" "vqdmlah.s32 q7, q3, r12\n" "vmovlb.s16 q3, q3\n" "vmullb.s8 q5, q5, q0\n" \
+  "vmovlb.s16 q0, q1\n" "vldrb.8 q1, [r5], #16\n" "vadd.i32 q0, q0, q3\n" "vldrw.32 q3, [r9, #208]\n" \
+  "vmullb.s8 q3, q1, q3\n" "vadd.i16 q5, q5, q3\n" "vqdmlah.s32 q6, q5, r12\n" "vmovlb.s16 q3, q5\n" \
+  "vldrw.32 q5, [r9, #208]\n" "vmullt.s8 q1, q1, q5\n" "vadd.i32 q4, q4, q3\n" "vldrb.8 q5, [r6], #16\n" \
+  "vadd.i16 q3, q2, q1\n" "vqdmlah.s32 q7, q3, r12\n" "vmovlb.s16 q2, q3\n" "vldrw.32 q1, [r9, #224]\n" \
+  "vmullt.s8 q3, q5, q1\n" "vadd.i32 q0, q0, q2\n" "vldrw.32 q2, [r9, #240]\n" "vmullb.s8 q1, q5, q1\n" \
+  "vldrb.8 q5, [r7], #16\n" "vmullb.s8 q2, q5, q2\n" "vadd.i16 q2, q1, q2\n" "vqdmlah.s32 q6, q2, r12\n" \
+  "vldrw.32 q1, [r9, #240]\n" "vmullt.s8 q1, q5, q1\n" "vldrb.8 q5, [r8], #16\n" "vadd.i16 q3, q3, q1\n" \
+  "vqdmlah.s32 q7, q3, r12\n" "vmovlb.s16 q1, q3\n" "vldrw.32 q3, [r9, #256]\n" "vadd.i32 q0, q0, q1\n" \
+  "vmullb.s8 q1, q5, q3\n" "vmovlb.s16 q2, q2\n" "vqdmlah.s32 q6, q1, r12\n" "vmovlb.s16 q1, q1\n" \
+  "vmullt.s8 q5, q5, q3\n" "vadd.i32 q4, q4, q1\n" "vqdmlah.s32 q7, q5, r12\n" "vldrw.32 q3, [r9, #64]\n" \
+  "vmovlb.s16 q1, q5\n" "vldrw.32 q5, [r9, #48]\n" "vadd.i32 q5, q7, q5\n" "vcvt.f32.s32 q5, q5\n" \
+  "vldrw.32 q7, [r9, #112]\n" "vmul.f32 q5, q5, q7\n" "vldrw.32 q7, [r9, #32]\n" "vcvtn.s32.f32 q5, q5\n" \
+  "vadd.i32 q0, q0, q1\n" "vldrw.32 q1, [r9, #16]\n" "vadd.i32 q7, q0, q7\n" "vcvt.f32.s32 q7, q7\n" \
+  "vadd.i32 q4, q4, q2\n" "vldrw.32 q0, [r9, #96]\n" "vmul.f32 q7, q7, q0\n" "vldrw.32 q2, [r9, #80]\n" \
+  "vcvtn.s32.f32 q7, q7\n" "vldrw.32 q0, [r9], #272\n" "vadd.i32 q0, q4, q0\n" "vcvt.f32.s32 q0, q0\n" \
+  "vqmovnb.s32 q7, q7\n" "vmul.f32 q0, q0, q3\n" "vadd.i32 q1, q6, q1\n" "vcvtn.s32.f32 q0, q0\n" \
+  "vqmovnt.s32 q7, q5\n" "vcvt.f32.s32 q1, q1\n" "vqmovnb.s32 q0, q0\n" "vmul.f32 q1, q1, q2\n" \
+  "vqadd.s16 q7, q7, r11\n" "vcvtn.s32.f32 q1, q1\n" "vqmovnt.s32 q0, q1\n" "vqadd.s16 q0, q0, r11\n" \
+  "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q7\n" clamp "vstrb.8 q0, [r10], #16\n"
 #define GLOW_MVE_DW9_END "add sp, #16\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
-/* the channels that are left, and the steps to the next pixel; lr: the end */
-#define GLOW_MVE_DW9_LEFT(add, codes) \
-  "4: ldr r12, [sp, #8]\n" "ldrd r11, lr, [r12, #80]\n" "cmp r11, #0\n" "beq 5f\n" "vctp.8 r11\n" \
-  "ldr r11, [r12, #116]\n" "add r11, r11, r9\n" GLOW_MVE_DW9_PARTS("q0", "q1", "q2", "q3", "r9") \
-  "ldr r9, [r12, #116]\n" "add r9, r9, r11\n" "ldr lr, [r12, #88]\n" \
-  GLOW_MVE_DW9_TAPS(GLOW_MVE_DW9_FIRST_LEFT, GLOW_MVE_DW9_SECOND_LEFT, add) "ldr lr, [r12, #84]\n" \
-  GLOW_MVE_DW9_PARTS("q4", "q5", "q6", "q7", "r11") codes \
-  "ldr lr, [r12, #80]\n" "vpst\n" "vstrbt.8 q0, [r10]\n" "add r10, r10, lr\n" \
+/* The channels that are left, in the order of a whole block: r9 moves through weights, then scales, r11 through biases; lr is
+ * how far. */
+#define GLOW_MVE_DW9_LEFT_FIXED(clamp) \
+  "ldr lr, [r12, #116]\n" "mov r11, r9\n" "add r9, r9, lr, lsl #1\n" "vpst\n" "vldrbt.8 q3, [r1], #16\n" "vpst\n" \
+  "vldrbt.8 q1, [r0], #16\n" "vpst\n" "vldrbt.8 q2, [r9]\n" "vmullb.s8 q0, q1, q2\n" "ldr lr, [r12, #88]\n" \
+  "mov r12, #32768\n" "add r9, r9, lr\n" "vmullt.s8 q4, q1, q2\n" "vpst\n" "vldrbt.8 q5, [r9]\n" \
+  "vmullb.s8 q6, q3, q5\n" "vpst\n" "vldrbt.8 q7, [r2], #16\n" "vmullt.s8 q2, q3, q5\n" "add r9, r9, lr\n" \
+  "vadd.i16 q1, q4, q2\n" "vpst\n" "vldrbt.8 q5, [r9]\n" "vmullt.s8 q3, q7, q5\n" "vpst\n" "vldrbt.8 q2, [r3], #16\n" \
+  "vadd.i16 q4, q0, q6\n" "add r9, r9, lr\n" "vmullb.s8 q6, q7, q5\n" "vpst\n" "vldrbt.8 q0, [r9]\n" \
+  "vmullt.s8 q7, q2, q0\n" "add r9, r9, lr\n" "vmullb.s8 q5, q2, q0\n" "vpst\n" "vldrbt.8 q2, [r4], #16\n" \
+  "vadd.i16 q0, q6, q5\n" "vpst\n" "vldrbt.8 q6, [r9]\n" "vmullb.s8 q5, q2, q6\n" "vadd.i16 q3, q3, q7\n" \
+  "vmullt.s8 q7, q2, q6\n" "vmovlt.s16 q6, q1\n" "vqdmlah.s32 q6, q3, r12\n" "vmovlb.s16 q2, q3\n" "add r9, r9, lr\n" \
+  "vmovlb.s16 q3, q1\n" "vpst\n" "vldrbt.8 q1, [r5], #16\n" "vadd.i32 q3, q3, q2\n" "vpst\n" "vldrbt.8 q2, [r9]\n" \
+  "vmullt.s8 q2, q1, q2\n" "vadd.i16 q7, q7, q2\n" "vqdmlah.s32 q6, q7, r12\n" "vmovlb.s16 q2, q7\n" "vpst\n" \
+  "vldrbt.8 q7, [r9]\n" "vadd.i32 q3, q3, q2\n" "vmullb.s8 q2, q1, q7\n" "vmovlt.s16 q7, q4\n" \
+  "vqdmlah.s32 q7, q0, r12\n" "vadd.i16 q1, q5, q2\n" "vqdmlah.s32 q7, q1, r12\n" "vmovlb.s16 q2, q4\n" \
+  "add r9, r9, lr\n" "vpst\n" "vldrbt.8 q5, [r6], #16\n" "vmovlb.s16 q4, q0\n" "vpst\n" "vldrbt.8 q0, [r9]\n" \
+  "vadd.i32 q2, q2, q4\n" "vmullt.s8 q4, q5, q0\n" "vmovlb.s16 q1, q1\n" "vmullb.s8 q5, q5, q0\n" \
+  "vadd.i32 q2, q2, q1\n" "add r9, r9, lr\n" "vpst\n" "vldrbt.8 q0, [r7], #16\n" "vpst\n" "vldrbt.8 q1, [r9]\n" \
+  "vmullb.s8 q1, q0, q1\n" "vadd.i16 q1, q5, q1\n" "vqdmlah.s32 q7, q1, r12\n" "vpst\n" "vldrbt.8 q5, [r9]\n" \
+  "vmovlb.s16 q1, q1\n" "vmullt.s8 q5, q0, q5\n" "vadd.i32 q2, q2, q1\n" "vpst\n" "vldrbt.8 q0, [r8], #16\n" \
+  "add r9, r9, lr\n" "vadd.i16 q1, q4, q5\n" "vqdmlah.s32 q6, q1, r12\n" "vmovlb.s16 q5, q1\n" "vpst\n" \
+  "vldrbt.8 q4, [r9]\n" "vmullb.s8 q1, q0, q4\n" "vadd.i32 q3, q3, q5\n" "vmullt.s8 q5, q0, q4\n" \
+  "vmovlb.s16 q4, q1\n" "vqdmlah.s32 q6, q5, r12\n" "vadd.i32 q2, q2, q4\n" "vqdmlah.s32 q7, q1, r12\n" \
+  "ldr r12, [sp, #8]\n" "ldr lr, [r12, #84]\n" "ldr r9, [r12, #116]\n" \
+  "mov r12, #1 << " GLOW_TEXT(GLOW_MVE_DW_SHIFT) "\n" "add r9, r9, r11\n" "vldrw.32 q0, [r11]\n" \
+  "vmla.s32 q0, q2, r12\n" "vldrw.32 q4, [r9]\n" "vmovlb.s16 q1, q5\n" "add r9, r9, lr\n" "add r11, r11, lr\n" \
+  "vldrw.32 q2, [r11]\n" "vmla.s32 q2, q7, r12\n" "vldrw.32 q5, [r9]\n" "add r9, r9, lr\n" "add r11, r11, lr\n" \
+  "vadd.i32 q3, q3, q1\n" "vqdmulh.s32 q0, q0, q4\n" "vldrw.32 q7, [r9]\n" \
+  "vqrshrnb.s32 q0, q0, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q2, q2, q5\n" "vldrw.32 q1, [r11]\n" \
+  "vmla.s32 q1, q3, r12\n" "add r9, r9, lr\n" "add r11, r11, lr\n" "vldrw.32 q4, [r9]\n" \
+  "vqrshrnt.s32 q0, q2, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q1, q1, q7\n" "vldrw.32 q5, [r11]\n" \
+  "vqrshrnb.s32 q1, q1, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vmla.s32 q5, q6, r12\n" "vqmovnb.s16 q0, q0\n" \
+  "vqdmulh.s32 q5, q5, q4\n" "ldr r12, [sp, #8]\n" "vqrshrnt.s32 q1, q5, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" \
+  "ldr lr, [r12, #80]\n" "vqmovnt.s16 q0, q1\n" clamp \
+  "vpst\n" "vstrbt.8 q0, [r10]\n" "add r10, r10, lr\n"
+#define GLOW_MVE_DW9_LEFT_SCALED(clamp) \
+  "ldr lr, [r12, #116]\n" "mov r11, r9\n" "add r9, r9, lr, lsl #1\n" "vpst\n" "vldrbt.8 q5, [r3], #16\n" "vpst\n" \
+  "vldrbt.8 q1, [r9]\n" "ldr lr, [r12, #88]\n" "add r9, r9, lr\n" "vpst\n" "vldrbt.8 q2, [r0], #16\n" "vpst\n" \
+  "vldrbt.8 q3, [r9]\n" "vmullt.s8 q4, q2, q1\n" "add r9, r9, lr\n" "vmullb.s8 q0, q2, q1\n" "vpst\n" \
+  "vldrbt.8 q6, [r1], #16\n" "vmullt.s8 q7, q6, q3\n" "vpst\n" "vldrbt.8 q2, [r9]\n" "vmullb.s8 q1, q6, q3\n" \
+  "vadd.i16 q6, q4, q7\n" "vpst\n" "vldrbt.8 q3, [r2], #16\n" "vadd.i16 q7, q0, q1\n" "vmullb.s8 q4, q3, q2\n" \
+  "mov r12, #32768\n" "add r9, r9, lr\n" "vpst\n" "vldrbt.8 q0, [r9]\n" "vmullt.s8 q1, q3, q2\n" \
+  "vmovlt.s16 q3, q6\n" "vmullt.s8 q2, q5, q0\n" "vmovlb.s16 q6, q6\n" "vmullb.s8 q5, q5, q0\n" \
+  "vadd.i16 q0, q1, q2\n" "vqdmlah.s32 q3, q0, r12\n" "vmovlb.s16 q2, q0\n" "add r9, r9, lr\n" \
+  "vadd.i16 q1, q4, q5\n" "vpst\n" "vldrbt.8 q0, [r9]\n" "add r9, r9, lr\n" "vadd.i32 q6, q6, q2\n" "vpst\n" \
+  "vldrbt.8 q4, [r4], #16\n" "vmullt.s8 q5, q4, q0\n" "vmovlb.s16 q2, q1\n" "vmullb.s8 q0, q4, q0\n" \
+  "vmovlt.s16 q4, q7\n" "vqdmlah.s32 q4, q1, r12\n" "vmovlb.s16 q1, q7\n" "vpst\n" "vldrbt.8 q7, [r9]\n" \
+  "vadd.i32 q1, q1, q2\n" "vpst\n" "vldrbt.8 q2, [r5], #16\n" "vmullb.s8 q7, q2, q7\n" "vadd.i16 q7, q0, q7\n" \
+  "vqdmlah.s32 q4, q7, r12\n" "vmovlb.s16 q0, q7\n" "vpst\n" "vldrbt.8 q7, [r9]\n" "vmullt.s8 q7, q2, q7\n" \
+  "vadd.i32 q1, q1, q0\n" "add r9, r9, lr\n" "vpst\n" "vldrbt.8 q2, [r9]\n" "add r9, r9, lr\n" \
+  "vadd.i16 q0, q5, q7\n" "vqdmlah.s32 q3, q0, r12\n" "vpst\n" "vldrbt.8 q5, [r6], #16\n" "vmullb.s8 q7, q5, q2\n" \
+  "vmovlb.s16 q0, q0\n" "vmullt.s8 q5, q5, q2\n" "vpst\n" "vldrbt.8 q2, [r9]\n" "vadd.i32 q6, q6, q0\n" "vpst\n" \
+  "vldrbt.8 q0, [r7], #16\n" "vmullt.s8 q2, q0, q2\n" "vadd.i16 q5, q5, q2\n" "vqdmlah.s32 q3, q5, r12\n" \
+  "vmovlb.s16 q2, q5\n" "vpst\n" "vldrbt.8 q5, [r9]\n" "vmullb.s8 q5, q0, q5\n" "vadd.i32 q6, q6, q2\n" \
+  "add r9, r9, lr\n" "vpst\n" "vldrbt.8 q0, [r9]\n" "vadd.i16 q2, q7, q5\n" "vqdmlah.s32 q4, q2, r12\n" "vpst\n" \
+  "vldrbt.8 q5, [r8], #16\n" "vmullb.s8 q7, q5, q0\n" "vmovlb.s16 q2, q2\n" "vmullt.s8 q5, q5, q0\n" \
+  "vmovlb.s16 q0, q7\n" "vqdmlah.s32 q4, q7, r12\n" "vadd.i32 q1, q1, q0\n" "vqdmlah.s32 q3, q5, r12\n" \
+  "vmovlb.s16 q7, q5\n" "vldrw.32 q0, [r11]\n" "vadd.i32 q1, q1, q2\n" "ldr r12, [sp, #8]\n" "ldr r9, [r12, #116]\n" \
+  "ldr lr, [r12, #84]\n" "vadd.i32 q0, q1, q0\n" "add r9, r9, r11\n" "add r11, r11, lr\n" "vldrw.32 q5, [r11]\n" \
+  "vadd.i32 q5, q4, q5\n" "vcvt.f32.s32 q0, q0\n" "vldrw.32 q2, [r9]\n" "vmul.f32 q0, q0, q2\n" "add r11, r11, lr\n" \
+  "add r9, r9, lr\n" "vldrw.32 q1, [r11]\n" "vadd.i32 q6, q6, q7\n" "vcvtn.s32.f32 q0, q0\n" "vadd.i32 q1, q6, q1\n" \
+  "vcvt.f32.s32 q5, q5\n" "vldrw.32 q4, [r9]\n" "vqmovnb.s32 q0, q0\n" "vmul.f32 q5, q5, q4\n" "add r9, r9, lr\n" \
+  "add r11, r11, lr\n" "vldrw.32 q2, [r11]\n" "vcvtn.s32.f32 q5, q5\n" "vadd.i32 q2, q3, q2\n" "vldrw.32 q7, [r9]\n" \
+  "vqmovnt.s32 q0, q5\n" "vcvt.f32.s32 q1, q1\n" "add r9, r9, lr\n" "ldr lr, [r12, #92]\n" "vmul.f32 q1, q1, q7\n" \
+  "vqadd.s16 q0, q0, lr\n" "vcvtn.s32.f32 q1, q1\n" "vqmovnb.s16 q0, q0\n" "vcvt.f32.s32 q2, q2\n" \
+  "vldrw.32 q6, [r9]\n" "vmul.f32 q2, q2, q6\n" "vqmovnb.s32 q1, q1\n" "vcvtn.s32.f32 q2, q2\n" \
+  "vqmovnt.s32 q1, q2\n" "vqadd.s16 q1, q1, lr\n" "ldr lr, [r12, #80]\n" "vqmovnt.s16 q0, q1\n" clamp \
+  "vpst\n" "vstrbt.8 q0, [r10]\n" "add r10, r10, lr\n"
+/* those channels, and the steps to the next pixel; lr: the end */
+#define GLOW_MVE_DW9_LEFT(channels) \
+  "4: ldr r12, [sp, #8]\n" "ldr r11, [r12, #80]\n" "cmp r11, #0\n" "beq 5f\n" "vctp.8 r11\n" channels \
   "5: ldrd r9, r11, [r12, #68]\n" "ldr lr, [r12, #76]\n" "add r0, r0, r9\n" "add r1, r1, r9\n" "add r2, r2, r9\n" \
   "add r3, r3, r11\n" "add r4, r4, r11\n" "add r5, r5, r11\n" "add r6, r6, lr\n" "add r7, r7, lr\n" \
   "add r8, r8, lr\n" "ldr lr, [r12, #108]\n"
-#define GLOW_MVE_DW9_CODES(a, b, c, d, clamp) "ldr lr, [r12, #92]\n" GLOW_MVE_DW_CODES(a, b, c, d, "lr", clamp)
 /* `number`: what r11 holds */
 #define GLOW_MVE_DW9_PIXELS(number, block, left) \
   GLOW_MVE_DW9_BEGIN number "mov r12, #32768\n" \
@@ -171,13 +210,11 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
 #define GLOW_MVE_DW9_CLAMP "ldr r12, [sp, #8]\n" GLOW_MVE_DW_CLAMP "mov r12, #32768\n"
 #define GLOW_MVE_DW9(clamp) \
   GLOW_MVE_DW9_PIXELS("ldr r11, [r12, #92]\n", GLOW_MVE_DW9_BLOCK(GLOW_MVE_DW9_##clamp), \
-                      GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_WIDEN, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW9_CODES, GLOW_MVE_DW9_LOADED, \
-                                                                             GLOW_MVE_DW_##clamp)))
+                      GLOW_MVE_DW9_LEFT(GLOW_MVE_DW9_LEFT_SCALED(GLOW_MVE_DW_##clamp)))
 #define GLOW_MVE_DW9_FIXED(clamp) \
   GLOW_MVE_DW9_PIXELS("mov r11, #1 << " GLOW_TEXT(GLOW_MVE_DW_SHIFT) "\n", \
                       GLOW_MVE_DW9_BLOCK_FIXED(GLOW_MVE_DW9_##clamp), \
-                      GLOW_MVE_DW9_LEFT(GLOW_MVE_DW_SHIFTED, GLOW_MVE_DW9_GIVE(GLOW_MVE_DW_FIXED, GLOW_MVE_DW9_LOADED, \
-                                                                               GLOW_MVE_DW_##clamp)))
+                      GLOW_MVE_DW9_LEFT(GLOW_MVE_DW9_LEFT_FIXED(GLOW_MVE_DW_##clamp)))
 
 /* Pixels in a row, up to `end`. */
 GLOW_MVE_FUNCTION void glow_mve_dw9(GLOW_MVE_UNUSED glow_mve_dw9_t *d) { __asm__(GLOW_MVE_DW9(FREE)); }

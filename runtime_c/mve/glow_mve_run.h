@@ -58,11 +58,11 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
   "vldrb.s16 " free ", [r3, #24]\n" "vmin.s16 " codes ", " codes ", " free "\n"
 /* The sums of the last pair to its codes; biases and scales are at r5, after the weights. */
 #define GLOW_MVE_RUN_LAST(biases, clamp) \
-  "vldrw.32 q2, [r5, #" biases "]\n" "vmov d0, r0, r4\n" "vmov d1, r8, r12\n" "vmov d2, r2, r6\n" "vmov d3, r10, lr\n" \
-  "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vadd.i32 q1, q1, q2\n" "vldrw.32 q3, [r5, #" biases "+16]\n" \
-  "vcvt.f32.s32 q1, q1\n" "vmul.f32 q0, q0, q3\n" "vmul.f32 q1, q1, q3\n" "vcvtn.s32.f32 q0, q0\n" \
-  "vcvtn.s32.f32 q1, q1\n" "vldrb.s16 q2, [r3, #32]\n" "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n" \
-  "vqadd.s16 q0, q0, q2\n" clamp("q0", "q1") "vldrh.16 q1, [r3]\n" "vstrb.16 q0, [r9, q1]\n"
+  "vmov d0, r0, r4\n" "vmov d2, r2, r6\n" "vmov d1, r8, r12\n" "vmov d3, r10, lr\n" "vldrw.32 q2, [r5, #" biases "]\n" \
+  "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vadd.i32 q1, q1, q2\n" "vcvt.f32.s32 q1, q1\n" \
+  "vldrw.32 q3, [r5, #" biases "+16]\n" "vmul.f32 q0, q0, q3\n" "vldrb.s16 q2, [r3, #32]\n" "vcvtn.s32.f32 q0, q0\n" \
+  "vmul.f32 q1, q1, q3\n" "vqmovnb.s32 q0, q0\n" "vcvtn.s32.f32 q1, q1\n" "vqmovnt.s32 q0, q1\n" \
+  "vldrh.16 q3, [r3]\n" "vqadd.s16 q0, q0, q2\n" clamp("q0", "q1") "vstrb.16 q0, [r9, q3]\n"
 /* The products of the first pair, then those of each next one in the pauses of the end of that before. */
 #define GLOW_MVE_RUN_PAIRS(products, next, last) \
   products "subs r11, r11, #1\n" "ble 3f\n" "2: " next "bgt 2b\n" \
@@ -80,14 +80,14 @@ typedef void glow_mve_run_fn(glow_mve_run_t *);
   mla " r4, q0, q5\n" mla " r6, q1, q5\n" mla " r8, q0, q6\n" mla " r10, q1, q6\n" \
   mla " r12, q0, q7\n" mla " lr, q1, q7\n"
 #define GLOW_MVE_RUN_HELD_NEXT(load, n, mla, clamp) \
-  "vmov d0, r0, r4\n" "vldrw.32 q1, [r5, #4*" n "]\n" "vmov d1, r8, r12\n" "vmov d4, r2, r6\n" "vmov d5, r10, lr\n" \
-  "vadd.i32 q0, q0, q1\n" "vcvt.f32.s32 q0, q0\n" "vadd.i32 q2, q2, q1\n" "vcvt.f32.s32 q2, q2\n" \
-  "vldrw.32 q3, [r5, #4*" n "+16]\n" "vmul.f32 q0, q0, q3\n" "vmul.f32 q2, q2, q3\n" "vldrb.s16 q1, [r3, #32]\n" \
-  "vcvtn.s32.f32 q0, q0\n" load " q3, [r1, #2*" n "]!\n" mla " r8, q3, q6\n" "vqmovnb.s32 q0, q0\n" \
-  "vcvtn.s32.f32 q2, q2\n" "subs r11, r11, #1\n" mla " r4, q3, q5\n" "vqmovnt.s32 q0, q2\n" mla " r12, q3, q7\n" \
-  load " q2, [r1, #" n "]\n" mla " r2, q2, q4\n" "vqadd.s16 q0, q0, q1\n" mla " lr, q2, q7\n" clamp("q0", "q1") \
-  mla " r6, q2, q5\n" "vldrh.16 q1, [r3]\n" mla " r10, q2, q6\n" "vstrb.16 q0, [r9, q1]\n" "add r9, r9, r7\n" \
-  mla " r0, q3, q4\n"
+  "vmov d0, r2, r6\n" "vmov d2, r0, r4\n" "vmov d1, r10, lr\n" "vmov d3, r8, r12\n" "vldrw.32 q2, [r5, #4*" n "]\n" \
+  "vadd.i32 q1, q1, q2\n" "vcvt.f32.s32 q1, q1\n" "vldrw.32 q3, [r5, #4*" n "+16]\n" "vmul.f32 q1, q1, q3\n" \
+  "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" load " q2, [r1, #2*" n "]!\n" "vcvtn.s32.f32 q1, q1\n" \
+  "vmul.f32 q0, q0, q3\n" "vqmovnb.s32 q1, q1\n" "vcvtn.s32.f32 q0, q0\n" load " q3, [r1, #" n "]\n" \
+  mla " r10, q3, q6\n" "vqmovnt.s32 q1, q0\n" mla " lr, q3, q7\n" "vldrb.s16 q0, [r3, #32]\n" mla " r8, q2, q6\n" \
+  "vqadd.s16 q1, q1, q0\n" mla " r2, q3, q4\n" "vldrh.16 q0, [r3]\n" mla " r6, q3, q5\n" clamp("q1", "q3") \
+  mla " r0, q2, q4\n" mla " r4, q2, q5\n" "vstrb.16 q1, [r9, q0]\n" mla " r12, q2, q7\n" "add r9, r9, r7\n" \
+  "subs r11, r11, #1\n"
 
 /* Two pixels, one block: where the inputs of both are, and the weights, `n` bytes apart. */
 #define GLOW_MVE_RUN_BLOCK(mla, x0, x1, weights, n) \
@@ -201,6 +201,23 @@ GLOW_INLINE void glow_mve_run(glow_mve_run_t *d, glow_mve_run_fn *run, const int
   glow_mve_run_pairs(d, run, x, out, count / 2);
   if (count % 2 != 0) {
     glow_mve_run_pairs(d, run, x + (count - 2) * pitch, out + (count - 2) * out_step, 1);
+  }
+}
+
+/* `rows` rows of `width` pixels, of which those are taken together whose outputs lie apart from their inputs. */
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_run_rows(glow_mve_run_t *d, glow_mve_run_fn *run,
+                                                                       const int8_t *x, int32_t in_c, int8_t *out,
+                                                                       int32_t out_c, int32_t width, int32_t rows) {
+  while (rows > 0) {
+    const uintptr_t x_at = (uintptr_t)x;
+    const uintptr_t out_at = (uintptr_t)out;
+    const uintptr_t apart = out_at < x_at ? (x_at - out_at) / (uintptr_t)out_c : (out_at - x_at) / (uintptr_t)in_c;
+    const uintptr_t most = apart / (uintptr_t)width;
+    const int32_t some = most == 0u ? 1 : most < (uintptr_t)rows ? (int32_t)most : rows;
+    glow_mve_run(d, run, x, in_c, out, out_c, some * width);
+    x += some * width * in_c;
+    out += some * width * out_c;
+    rows -= some;
   }
 }
 

@@ -41,22 +41,32 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   "fmul v" #a ".4s, v" #a ".4s, v" #s ".4s\n"  \
   "fcvtns v" #a ".4s, v" #a ".4s\n"
 
-/* the same of four vectors, each step of all before the next: an in-order pipeline need not wait */
-#define GLOW_A64_SCALED(a, c, d, e, s, u, x, z)                                             \
-  "scvtf v" #a ".4s, v" #a ".4s\n" "scvtf v" #c ".4s, v" #c ".4s\n"                         \
-  "scvtf v" #d ".4s, v" #d ".4s\n" "scvtf v" #e ".4s, v" #e ".4s\n"                         \
-  "fmul v" #a ".4s, v" #a ".4s, v" #s ".4s\n" "fmul v" #c ".4s, v" #c ".4s, v" #u ".4s\n"   \
+/* the same of four vectors, or eight, each step of all before the next: an in-order pipeline need not wait */
+#define GLOW_A64_FLOATS(a, c, d, e)                                 \
+  "scvtf v" #a ".4s, v" #a ".4s\n" "scvtf v" #c ".4s, v" #c ".4s\n" \
+  "scvtf v" #d ".4s, v" #d ".4s\n" "scvtf v" #e ".4s, v" #e ".4s\n"
+#define GLOW_A64_TIMES(a, c, d, e, s, u, x, z)                                            \
+  "fmul v" #a ".4s, v" #a ".4s, v" #s ".4s\n" "fmul v" #c ".4s, v" #c ".4s, v" #u ".4s\n" \
   "fmul v" #d ".4s, v" #d ".4s, v" #x ".4s\n" "fmul v" #e ".4s, v" #e ".4s, v" #z ".4s\n"
-
-#define GLOW_A64_ROUND4_SMALL(a, c, d, e, s, u, x, z)                                             \
-  GLOW_A64_SCALED(a, c, d, e, s, u, x, z)                                                         \
-  "fadd v" #a ".4s, v" #a ".4s, %[magic].4s\n" "fadd v" #c ".4s, v" #c ".4s, %[magic].4s\n"       \
+#define GLOW_A64_NEAREST_SMALL(a, c, d, e)                                                  \
+  "fadd v" #a ".4s, v" #a ".4s, %[magic].4s\n" "fadd v" #c ".4s, v" #c ".4s, %[magic].4s\n" \
   "fadd v" #d ".4s, v" #d ".4s, %[magic].4s\n" "fadd v" #e ".4s, v" #e ".4s, %[magic].4s\n"
-
-#define GLOW_A64_ROUND4_ANY(a, c, d, e, s, u, x, z)                        \
-  GLOW_A64_SCALED(a, c, d, e, s, u, x, z)                                  \
-  "fcvtns v" #a ".4s, v" #a ".4s\n" "fcvtns v" #c ".4s, v" #c ".4s\n"      \
+#define GLOW_A64_NEAREST_ANY(a, c, d, e)                              \
+  "fcvtns v" #a ".4s, v" #a ".4s\n" "fcvtns v" #c ".4s, v" #c ".4s\n" \
   "fcvtns v" #d ".4s, v" #d ".4s\n" "fcvtns v" #e ".4s, v" #e ".4s\n"
+
+#define GLOW_A64_ROUND4_FLOATS(K, a, c, d, e, s, u, x, z) \
+  GLOW_A64_FLOATS(a, c, d, e) GLOW_A64_TIMES(a, c, d, e, s, u, x, z) GLOW_A64_NEAREST_##K(a, c, d, e)
+#define GLOW_A64_ROUND4_SMALL(a, c, d, e, s, u, x, z) GLOW_A64_ROUND4_FLOATS(SMALL, a, c, d, e, s, u, x, z)
+#define GLOW_A64_ROUND4_ANY(a, c, d, e, s, u, x, z) GLOW_A64_ROUND4_FLOATS(ANY, a, c, d, e, s, u, x, z)
+
+/* eight, of which each second one has the scales v<u> */
+#define GLOW_A64_ROUND8_FLOATS(K, a, c, d, e, f, g, h, i, s, u)                   \
+  GLOW_A64_FLOATS(a, c, d, e) GLOW_A64_FLOATS(f, g, h, i)                         \
+  GLOW_A64_TIMES(a, c, d, e, s, u, s, u) GLOW_A64_TIMES(f, g, h, i, s, u, s, u)   \
+  GLOW_A64_NEAREST_##K(a, c, d, e) GLOW_A64_NEAREST_##K(f, g, h, i)
+#define GLOW_A64_ROUND8_SMALL(a, c, d, e, f, g, h, i, s, u) GLOW_A64_ROUND8_FLOATS(SMALL, a, c, d, e, f, g, h, i, s, u)
+#define GLOW_A64_ROUND8_ANY(a, c, d, e, f, g, h, i, s, u) GLOW_A64_ROUND8_FLOATS(ANY, a, c, d, e, f, g, h, i, s, u)
 
 /* what an end reads besides: only those of glow_a64_q31.h do */
 #define GLOW_A64_MORE_SMALL(loads) ""
@@ -98,14 +108,21 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
   GLOW_A64_BYTES(r) GLOW_A64_##LOW(r) GLOW_A64_##HIGH(r)
 
-#define GLOW_A64_TWO(K, ZP, LOW, HIGH, a, c, d, e) \
-  GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, 2, a, 8, c, 9, d, 8, e, 9) GLOW_A64_PUT8(2, 0) GLOW_A64_PUT8(2, 1)
+/* four pixels of eight outputs */
+#define GLOW_A64_PUT_EIGHT(v) "str d" #v ", [%[to]]\n" GLOW_A64_GO("%[to]", "%[next]")
+#define GLOW_A64_EIGHTS(K, ZP, LOW, HIGH, a, c, d, e, f, g, h, i)                                       \
+  GLOW_A64_ROUND8_##K(a, c, d, e, f, g, h, i, 8, 9)                                                     \
+  GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_PACK_##K(2, f, g) GLOW_A64_PACK_##K(3, h, i) \
+  GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1) GLOW_A64_ZP_##ZP(2) GLOW_A64_ZP_##ZP(3)                       \
+  "sqxtn v0.8b, v0.8h\n" "sqxtn v1.8b, v1.8h\n" "sqxtn v2.8b, v2.8h\n" "sqxtn v3.8b, v3.8h\n"           \
+  GLOW_A64_##LOW(0) GLOW_A64_##LOW(1) GLOW_A64_##LOW(2) GLOW_A64_##LOW(3)                               \
+  GLOW_A64_##HIGH(0) GLOW_A64_##HIGH(1) GLOW_A64_##HIGH(2) GLOW_A64_##HIGH(3)                           \
+  GLOW_A64_PUT_EIGHT(0) GLOW_A64_PUT_EIGHT(1) GLOW_A64_PUT_EIGHT(2) GLOW_A64_PUT_EIGHT(3)
 
 #define GLOW_A64_END_8X8(K, ZP, LOW, HIGH)                                                              \
   "ldp q8, q9, [%[head], #32]\n" GLOW_A64_MORE_##K(GLOW_A64_SHIFTS_8X8)                                 \
-      GLOW_A64_TWO(K, ZP, LOW, HIGH, 16, 17, 18, 19)                                                    \
-      GLOW_A64_TWO(K, ZP, LOW, HIGH, 20, 21, 22, 23) GLOW_A64_TWO(K, ZP, LOW, HIGH, 24, 25, 26, 27)     \
-          GLOW_A64_TWO(K, ZP, LOW, HIGH, 28, 29, 30, 31)
+      GLOW_A64_EIGHTS(K, ZP, LOW, HIGH, 16, 17, 18, 19, 20, 21, 22, 23)                                 \
+      GLOW_A64_EIGHTS(K, ZP, LOW, HIGH, 24, 25, 26, 27, 28, 29, 30, 31)
 
 /* four pixels of four outputs, scales v<s> -> bytes of two in v2, and of two in v3, which need not wait for v2 */
 #define GLOW_A64_FOUR_PIXELS(K, ZP, LOW, HIGH, s, a, c, d, e)                                             \

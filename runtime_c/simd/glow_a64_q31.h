@@ -49,6 +49,17 @@
   GLOW_A64_UPPER4(a, c, d, e, m, n, o, p) GLOW_A64_SHIFT4_OF(a, c, d, e, m, n, o, p)
 #define GLOW_A64_ROUND4_RECTIFIED_ANY(a, c, d, e, m, n, o, p) GLOW_A64_ROUND4_RECTIFIED(a, c, d, e, m, n, o, p)
 
+/* eight, of which each second one has the multipliers v<n> */
+#define GLOW_A64_ROUND8_OF(K, a, c, d, e, f, g, h, i, m, n)                                   \
+  GLOW_A64_UPPER4(a, c, d, e, m, n, m, n) GLOW_A64_UPPER4(f, g, h, i, m, n, m, n)             \
+  GLOW_A64_AWAY4_##K(a, c, d, e) GLOW_A64_AWAY4_##K(f, g, h, i)                               \
+  GLOW_A64_SHIFT4_OF(a, c, d, e, m, n, m, n) GLOW_A64_SHIFT4_OF(f, g, h, i, m, n, m, n)
+#define GLOW_A64_ROUND8_FIXED(a, c, d, e, f, g, h, i, m, n) GLOW_A64_ROUND8_OF(FIXED, a, c, d, e, f, g, h, i, m, n)
+#define GLOW_A64_ROUND8_FIXED_ANY(a, c, d, e, f, g, h, i, m, n) GLOW_A64_ROUND8_FIXED(a, c, d, e, f, g, h, i, m, n)
+#define GLOW_A64_ROUND8_RECTIFIED(a, c, d, e, f, g, h, i, m, n) GLOW_A64_ROUND8_OF(RECTIFIED, a, c, d, e, f, g, h, i, m, n)
+#define GLOW_A64_ROUND8_RECTIFIED_ANY(a, c, d, e, f, g, h, i, m, n) \
+  GLOW_A64_ROUND8_RECTIFIED(a, c, d, e, f, g, h, i, m, n)
+
 #define GLOW_A64_PACK_FIXED(d, a, c) GLOW_A64_PACK_SMALL(d, a, c)
 #define GLOW_A64_PACK_FIXED_ANY(d, a, c) GLOW_A64_PACK_ANY(d, a, c)
 #define GLOW_A64_PACK_RECTIFIED(d, a, c) GLOW_A64_PACK_SMALL(d, a, c)

@@ -13,6 +13,7 @@ from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.kernels.choice import variant_of
+from glowc.kernels.mve.conv_plans import RunPlan
 from glowc.machine.execute import bench, execute, load_bundle, random_inputs
 from glowc.ops.interp import run_graph
 from glowc.place.rewrite import row_overlap
@@ -92,6 +93,18 @@ def test_channels_in_blocks(tmp_path: Path) -> None:
     over = over_inputs(compiled)
     assert {down for down, _ in over} == {0, 1}, "upwards and downwards"
     check(compiled, "mps3-an547", (8, 8, 64), tmp_path / "bundle")
+
+
+@pytest.mark.qemu
+def test_rows_of_points_together(tmp_path: Path) -> None:
+    """As many rows are one as have outputs apart from their inputs."""
+    path = conv_chain(tmp_path / "chain.onnx", (15, 9), (8, 16, 32, 16, 8), kernel=1)
+    compiled = compiled_chain(path, "mps3-an547", "mve")
+    plans = [instr.plan for instr in strip_markers(compiled.program).instrs]
+    merged = {plan.merged for plan in plans if isinstance(plan, RunPlan)}
+    assert merged == {True, False}, "upwards and downwards"
+    assert any(down == 0 for down, _ in over_inputs(compiled))
+    check(compiled, "mps3-an547", (15, 9, 8), tmp_path / "bundle")
 
 
 @pytest.mark.qemu

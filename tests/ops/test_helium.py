@@ -192,12 +192,16 @@ def test_channels_are_computed_in_blocks_that_a_data_cache_keeps(
     assert conv.overlap_bytes(replace(case.instr, plan=plan)) == (0 if block else 1)
 
 
-def test_rings_part_the_rows_of_a_plan_that_was_made_without() -> None:
-    case = geometry(np.random.default_rng(0), h=5, w=3, c=48, out_c=20, k=(1, 1))
+@pytest.mark.parametrize(("c", "w"), [(48, 3), (16, 9)])
+def test_rings_part_the_rows_of_a_plan_that_was_made_without(c: int, w: int) -> None:
+    case = geometry(np.random.default_rng(0), h=5, w=w, c=c, out_c=20, k=(1, 1))
     instr = prepared_instr(case.instr, prepare(conv.LAYER, case.arrays, case.instr))
-    assert conv.placed(instr) == instr.plan == conv_plans.PointPlan(end="scaled", merged=True)
+    plan = instr.plan
+    assert isinstance(plan, conv_plans.PointPlan | conv_plans.RunPlan)
+    assert plan.merged
+    assert conv.placed(instr) == plan
     ring = replace(instr, params={**instr.params, "in_ring": 2})
-    assert conv.placed(ring) == conv_plans.PointPlan(end="scaled", merged=False)
+    assert conv.placed(ring) == replace(plan, merged=False)
 
 
 @pytest.mark.parametrize("out_n", [1, 3, 4, 6])

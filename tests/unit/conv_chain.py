@@ -23,7 +23,7 @@ def conv_chain(
     """
     rng, nodes, value = np.random.default_rng(0), [], "x_q"
     consts = {"s": np.float32(0.02), "ws": np.float32(0.01), "bs": np.float32(0.0002)}
-    most = 90 if depthwise else 12  # of a weight, for codes all over
+    most = 90 if depthwise or kernel == 1 else 12  # of a weight, for codes all over
     consts |= {"z": np.int8(-128), "z8": np.int8(0), "z32": np.int32(0)}
     for n, (c, out_c) in enumerate(pairwise(channels)):
         consts[f"w{n}_q"] = rng.integers(-most, most + 1, (out_c, 1 if depthwise else c, kernel, kernel), dtype=np.int8)

@@ -15,8 +15,8 @@ from tests.conftest import ROOT, require_module
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from cliffs import Found, best_of, reason_for  # noqa: E402
-from drawn_layers import KINDS, Drawn, draw, model_bytes  # noqa: E402
+from cliffs import Found, best_of, reason_for
+from drawn_layers import KINDS, Drawn, draw, model_bytes
 
 
 def drawn(count: int, *kinds: str) -> list[Drawn]:

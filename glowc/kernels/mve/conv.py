@@ -63,7 +63,7 @@ def gather_table(shape: Conv) -> np.ndarray:
 def placed(instr: Instr) -> Plan:
     """Return the plan once rings and directions are settled: they say whether rows are one."""
     plan = instr.plan
-    return replace(plan, merged=rows_are_one(Conv.of(instr))) if isinstance(plan, PointPlan) else plan
+    return replace(plan, merged=rows_are_one(Conv.of(instr))) if isinstance(plan, PointPlan | RunPlan) else plan
 
 
 def scratch_bytes(instr: Instr) -> int:

@@ -58,11 +58,15 @@ class ConvPlan(LayerPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan(ConvPlan):
-    """A pixel's `held` inputs in place, by the C function `run` for all pixels of a row, per group of outputs."""
+    """A pixel's `held` inputs in place, by the C function `run` for all pixels of a row, per group of outputs.
+
+    `merged`: rows are one, whose pixels are adjacent; as many at once as have outputs apart from their inputs.
+    """
 
     path: str = "run"
     run: str
     held: int
+    merged: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +211,8 @@ def choose_plan(instr: Instr, end: str) -> ConvPlan:
 def _in_place(shape: Conv, end: str, function: str) -> ConvPlan:
     adjacent = shape.stride_h == shape.stride_w == 1
     if adjacent and shape.in_c in _RUN_INPUTS and shape.out_w >= _RUN_PIXELS:
-        return RunPlan(end=end, run=f"glow_mve_run{shape.in_c}{function}", held=shape.in_c)
+        run = f"glow_mve_run{shape.in_c}{function}"
+        return RunPlan(end=end, run=run, held=shape.in_c, merged=rows_are_one(shape))
     return PointPlan(end=end, merged=rows_are_one(shape))
 
 

@@ -71,7 +71,7 @@ def _nine(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tu
 def straight_form(
     weights: np.ndarray, bias: np.ndarray, ends: Ends, instr: Instr
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return what sums begin with and mul, int32[C], of weights[taps, C] and inputs of -128 to 127: GLOW_MVE_DW_FIXED.
+    """Return what sums begin with and mul, int32[C], of weights[taps, C] and inputs of -128 to 127: GLOW_MVE_DW9_FIXED.
 
     None when a channel has none.
     """
@@ -117,7 +117,7 @@ def nine_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, *, doubl
 
 
 def _parted(numbers: np.ndarray) -> np.ndarray:
-    """Return the numbers of up to 16 channels in the order of GLOW_MVE_DW9_PARTS, as bytes."""
+    """Return the numbers of up to 16 channels in the order of GLOW_MVE_DW9_BLOCK, as bytes."""
     count = numbers.size
     whole = -(-count // GROUP) * GROUP
     parts = np.pad(numbers, (0, whole - count)).reshape(-1, 4).T[[0, 2, 1, 3]].reshape(-1)

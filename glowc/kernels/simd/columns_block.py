@@ -1,13 +1,14 @@
 """Blocks of channels of depthwise windows whose columns stay in registers: dwconv_s8.c.j2, dwconv_s8_dot.c.j2.
 
-A block walks along a row; column j of the input is in the registers of column j % k_w, so pixels are printed for each
-of the k_w places where a window may begin. `wide`: 16 channels, else 8.
+A block walks along a row; column j of the input is in the registers of column j % held, so pixels are printed for each
+place where a window may begin. `wide`: 16 channels, else 8, of one pixel or of two together.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from math import gcd
 
 from glowc.kernels.common.assembly import Printed, all_ins, indented, ins, joined, operands
 from glowc.kernels.simd.ending import Ended
@@ -44,16 +45,18 @@ class ColumnsBlock(Ended):
         )
 
     def blocks(self) -> str:
-        """Return the loop over the channels of a row: 16 at a time, then 8, the last of which overlap those before."""
-        narrow = self._block_of(8)
-        either = [
-            "if (out_c >= 16 && out_c - start > 8) {", *indented(self._block_of(16)),
-            "} else {", *indented(narrow), "}",
-        ]  # fmt: skip
-        lines = narrow if self.a32 else either
-        return joined(["for (int32_t start = 0; start < out_c;) {", *indented(lines), "}"])
+        """Return the loop over the channels of a row, the last of which overlap those before."""
+        return joined(["for (int32_t start = 0; start < out_c;) {", *indented(self.some_channels()), "}"])
 
-    def _block_of(self, channels: int) -> list[str]:
+    def some_channels(self) -> list[str]:
+        """Return a block of 16 channels, or of 8 where there are no more."""
+        return [
+            "if (out_c >= 16 && out_c - start > 8) {", *indented(self.block_of(16)),
+            "} else {", *indented(self.block_of(8)), "}",
+        ]  # fmt: skip
+
+    def block_of(self, channels: int) -> list[str]:
+        """Return a block of so many channels."""
         return [
             f"const int32_t c = start + {channels} <= out_c ? start : out_c - {channels};",
             f"start = c + {channels};",
@@ -70,19 +73,30 @@ class ColumnsBlock(Ended):
 
     @abstractmethod
     def pixel(self, px: int, *, wide: bool) -> Iterator[str]:
-        """Yield what computes pixel px of each k_w."""
+        """Yield what computes pixel px, or pixels that are computed together, of those that are printed."""
+
+    def together(self, *, wide: bool) -> int:
+        """The pixels that are computed together."""
+        del wide
+        return 1
+
+    def held(self, *, wide: bool) -> int:
+        """The columns of the windows of pixels that are computed together."""
+        return self.k_w + (self.together(wide=wide) - 1) * self.stride
 
     def pixels(self, *, wide: bool) -> Iterator[str]:
         """Yield the loop along a row: columns that the first window has but no step brings, then pixels in turn."""
-        first = self.k_w - self.stride
+        first, together, held = self.k_w - self.stride, self.together(wide=wide), self.held(wide=wide)
+        step = together * self.stride
         for j in range(first):
             yield from self.column(j, wide=wide)
         yield "for (int32_t x = 0;;) {"
-        for px in range(self.k_w):
-            for j in range(first, self.k_w):
-                yield from indented(self.column(px * self.stride + j, wide=wide))
-            yield from ("  {", *indented(indented(self.pixel(px, wide=wide))), "  }")
-            yield from ("  if (++x == out_w) {", "    break;", "  }")
+        for n in range(held // gcd(held, step)):
+            for j in range(first, held):
+                yield from indented(self.column(n * step + j, wide=wide))
+            yield f"  x += {together};"
+            yield from ("  {", *indented(indented(self.pixel(n, wide=wide))), "  }")
+            yield from ("  if (x >= out_w) {", "    break;", "  }")
         yield "}"
 
     def shifts(self, channels: int) -> Iterator[str]:
@@ -101,25 +115,38 @@ class ColumnsBlock(Ended):
         return f"GLOW_A64_ZP_{self.ending.point}({i})"
 
     def stored(self, *, wide: bool) -> str:
-        """Return what makes codes of the halfwords in v0, and v1 if `wide`, limits and stores them.
+        """Return what makes codes of the halfwords in v0, and v1 if there are 16, limits and stores them.
 
         The second eight do not wait for the first ones.
         """
-        codes = (2, 3) if wide else (2,)
+        two = self.together(wide=wide) == 2
+        codes = (2, 3) if wide or two else (2,)
         limits = [name for name, is_there in (("LOW", self.ending.low), ("HIGH", self.ending.high)) if is_there]
         narrow = "".join(f"{ins(f'sqxtn v{c}.8b, v{c - 2}.8h')} " for c in codes)
         limited = "".join(f"GLOW_A64_{name}({c}) " for name in limits for c in codes)
-        return narrow + limited + ins(f"{'stp d2, d3' if wide else 'str d2'}, [%[to]]")
+        apart = ins("str d3, [%[next]]") + " " if two else ""
+        return narrow + limited + apart + ins(f"{'stp d2, d3' if wide else 'str d2'}, [%[to]]")
+
+
+_REGISTERS = 31  # one of A64 is left to the compiler
+_FOUR = (4, 6, 8, 10)  # registers of four sums of 16 bits, or the first ones of two each
+# How the last two of four sums are added to each other: the register of the result, the halves.
+_LAST = ((6, "", "4h", 8, 10), (7, "2", "8h", 8, 10), (8, "", "4h", 9, 11), (10, "2", "8h", 9, 11))
 
 
 class WindowBlock(ColumnsBlock):
     """Products of 16 bits, of which two may be added before they are widened."""
 
     __slots__ = ()
+    narrow: bool
 
     def sizes(self, p: Printed) -> str:
         """Return what a function begins with; biases to which the part of rows outside is added."""
         return super().sizes(p) + joined(() if self.shifted else ("int32_t edge_bias[16];",))
+
+    def some_channels(self) -> list[str]:
+        """Return a block of 16 channels, or of 8 where a layer has fewer."""
+        return self.block_of(8 if self.a32 or self.narrow else 16)
 
     @property
     def inside(self) -> str:
@@ -131,15 +158,25 @@ class WindowBlock(ColumnsBlock):
         """Taps whose products are added in pairs before they are widened."""
         return self.taps // 2 * 2 if self.pairs else 0
 
-    @property
-    def groups(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """Return the taps in the order of their products: two sums of 16 bits at a time, of one or two taps each.
+    def together(self, *, wide: bool) -> int:
+        """Two, where the registers hold both windows."""
+        fits = 8 + self.k_h * (self.k_w + 1) + self.taps + self._end_registers <= _REGISTERS
+        return 2 if fits and self.stride == 1 and not (wide or self.a32 or self.shifted) else 1
 
-        An in-order pipeline multiplies for the one sum while it waits for the other.
-        """
-        sums = [tuple(range(t, min(t + 2, self.paired))) for t in range(0, self.paired, 2)]
-        sums += [(t,) for t in range(self.paired, self.taps)]
-        return tuple(tuple(sums[i : i + 2]) for i in range(0, len(sums), 2))
+    @property
+    def _end_registers(self) -> int:
+        return sum(self.ending.inputs.values())
+
+    def at_once(self, *, wide: bool) -> int:
+        """Return how many sums of 16 bits have registers: four, or two where the window leaves no more."""
+        window = self.k_h * self.held(wide=wide) + self.taps
+        return 4 if 4 + 2 * 4 + window + self._end_registers <= _REGISTERS else 2
+
+    def sums(self, *, ones_first: bool) -> list[tuple[int, ...]]:
+        """Return the taps of each sum of 16 bits: one or two."""
+        twos: list[tuple[int, ...]] = [(t, t + 1) for t in range(0, self.paired, 2)]
+        ones: list[tuple[int, ...]] = [(t,) for t in range(self.paired, self.taps)]
+        return ones + twos if ones_first else twos + ones
 
     def block(self, *, wide: bool) -> Iterator[str]:
         """Yield the C of a block: its biases and weights, those of rows outside apart, and the pixels."""
@@ -165,7 +202,7 @@ class WindowBlock(ColumnsBlock):
         yield "int32_t ix = -pad;"
         if not self.a32:
             yield "int32_t at = -pad * in_c;"
-        yield from (f"{vector} x{t} = {pad};" for t in range(self.taps))
+        yield from (f"{vector} x{t} = {pad};" for t in range(self.k_h * self.held(wide=wide)))
         yield from self.pixels(wide=wide)
 
     @staticmethod
@@ -178,8 +215,9 @@ class WindowBlock(ColumnsBlock):
     def column(self, j: int, *, wide: bool) -> Iterator[str]:
         """Yield what loads column j: padding where it or its row is outside."""
         _, load, pad = self._vector(wide=wide)
-        registers = [f"x{ky * self.k_w + j % self.k_w}" for ky in range(self.k_h)]
-        yield "if (ix >= 0 && ix < in_w) {"
+        held = self.held(wide=wide)
+        registers = [f"x{ky * held + j % held}" for ky in range(self.k_h)]
+        yield "if ((uint32_t)ix < (uint32_t)in_w) {"
         for ky, x in enumerate(registers):
             value = f"{load}(from{ky}{'' if self.a32 else ' + at'})"
             yield f"  {x} = " + (f"inside{ky} ? {value} : {pad};" if self.shifted else f"{value};")
@@ -191,28 +229,37 @@ class WindowBlock(ColumnsBlock):
 
     def pixel(self, px: int, *, wide: bool) -> Iterator[str]:
         """Yield the assembly of a pixel."""
-        at = [t // self.k_w * self.k_w + (px * self.stride + t % self.k_w) % self.k_w for t in range(self.taps)]
-        window = {f'[x{t}] "w"(x{t}), [w{t}] "w"(w{t})': True for t in range(self.taps)}
+        together, held = self.together(wide=wide), self.held(wide=wide)
+        ats = [
+            [t // self.k_w * held + ((px * together + i) * self.stride + t % self.k_w) % held for t in range(self.taps)]
+            for i in range(together)
+        ]
+        window = {f'[x{t}] "w"(x{t})': True for t in range(self.k_h * held)}
+        window |= {f'[w{t}] "w"(w{t})': True for t in range(self.taps)}
         read = {
             '[to] "r"(to), [bias] "r"(start_bias)': True,
+            '[next] "r"(next)': together == 2,
             '[shift] "r"(w_shift)': self.shifted,
             f'[scale] "r"({self.scales} + c)': True,
         }
+        if together == 2:
+            yield "int8_t *next = x <= out_w ? to + out_c : to;"
         if self.a32:
             yield "const glow_a32_limits_t *k_at = &limits;"
             yield "__asm__ volatile("
-            yield from indented(self._pixel_a32(at), 4)
+            yield from indented(self._pixel_a32(ats[0]), 4)
             yield '    : [k] "+&r"(k_at)'
             yield "    : " + operands({**read, '[limits] "r"(limits.high)': not self.ending.bounded, **window})
             yield '    : "memory", "q0", "q1", "q2", "q3");'
         else:
             yield "__asm__ volatile("
-            yield from indented(self._pixel_a64(at, wide=wide), 4)
+            yield from indented(self._pixel_a64(ats, wide=wide), 4)
             yield "    :"
             fixed = {'[shifts] "r"(shifts)': self.ending.fixed}
             yield "    : " + operands({**read, **fixed, **window, **self.ending.inputs}) + "\n"
-            yield '    : "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7");'
-        yield "to += out_c;"
+            changed = ", ".join(f'"v{n}"' for n in range(4 + 2 * self.at_once(wide=wide)))
+            yield f'    : "memory", {changed});'
+        yield f"to += {'2 * ' if together == 2 else ''}out_c;"
 
     def _pixel_a32(self, at: list[int]) -> Iterator[str]:
         yield ins("vld1.32 {d0-d3}, [%[bias]]")
@@ -233,32 +280,60 @@ class WindowBlock(ColumnsBlock):
         limits = "BOUND" if self.ending.low or self.ending.high else "FREE"
         yield f"GLOW_A32_CHANNELS_END({self.ending.kind}, {'ODD' if self.ending.odd else 'NONE'}, {limits})"
 
-    def _pixel_a64(self, at: list[int], *, wide: bool) -> Iterator[str]:
+    def _pixel_a64(self, ats: list[list[int]], *, wide: bool) -> Iterator[str]:
         yield ins("ldp q0, q1, [%[bias]]")
-        if wide:
-            yield ins("ldp q2, q3, [%[bias], #32]")
-        for group in self.groups:
-            for turn in range(len(group[0])):
-                for i, sum_ in enumerate(group):
-                    if turn < len(sum_):
-                        yield from self._product(at, sum_[turn], 4 + 2 * i, first=turn == 0, wide=wide)
-            for i in range(len(group)):
-                yield from self._widened(4 + 2 * i, wide=wide)
+        if wide or len(ats) == 2:
+            yield ins(f"ldp q2, q3, [%[bias]{', #32' if wide else ''}]")
+        yield from self._added(ats, wide=wide)
         if self.shifted:
             yield from self._shifted_sums(wide=wide)
         yield from self._codes(wide=wide)
 
-    @staticmethod
-    def _product(at: list[int], t: int, s: int, *, first: bool, wide: bool) -> Iterator[str]:
-        op = "smull" if first else "smlal"
-        yield ins(f"{op} v{s}.8h, %[x{at[t]}].8b, %[w{t}].8b")
-        if wide:
-            yield ins(f"{op}2 v{s + 1}.8h, %[x{at[t]}].16b, %[w{t}].16b")
+    def _added(self, ats: list[list[int]], *, wide: bool) -> Iterator[str]:
+        """Add the products of all taps: an in-order pipeline has others to do while it waits for one.
+
+        Of four sums the first makes room for another one, the last two are added to each other.
+        """
+        at_once, halves = self.at_once(wide=wide), 2 if wide or len(ats) == 2 else 1
+        left = self.sums(ones_first=at_once == len(_FOUR))
+        while left:
+            now, left = left[:at_once], left[at_once:]
+            for turn in range(max(map(len, now))):
+                for s, taps in zip(_FOUR, now, strict=False):
+                    yield from self._product(ats, taps[turn : turn + 1], s, first=turn == 0, wide=wide)
+            if len(now) < len(_FOUR):
+                for s in _FOUR[: len(now)]:
+                    yield from self._widened(s, halves)
+            else:
+                another, left = (left[0] if left else ()), left[1:]
+                yield from self._four_added(ats, another, halves, wide=wide)
+
+    def _four_added(
+        self, ats: list[list[int]], another: tuple[int, ...], halves: int, *, wide: bool
+    ) -> Iterator[str]:  # fmt: skip
+        yield from self._widened(4, halves)
+        yield from self._product(ats, another[:1], 4, first=True, wide=wide)
+        yield from self._widened(6, halves)
+        yield from self._product(ats, another[1:], 4, first=False, wide=wide)
+        last = _LAST[: 2 * halves]
+        yield from (ins(f"saddl{up} v{to}.4s, v{a}.{lanes}, v{b}.{lanes}") for to, up, lanes, a, b in last)
+        if another:
+            yield from self._widened(4, halves)
+        yield from (ins(f"add v{n}.4s, v{n}.4s, v{to}.4s") for n, (to, *_) in enumerate(last))
 
     @staticmethod
-    def _widened(s: int, *, wide: bool) -> Iterator[str]:
+    def _product(ats: list[list[int]], taps: tuple[int, ...], s: int, *, first: bool, wide: bool) -> Iterator[str]:
+        op = "smull" if first else "smlal"
+        for t in taps:
+            for i, at in enumerate(ats):
+                yield ins(f"{op} v{s + i}.8h, %[x{at[t]}].8b, %[w{t}].8b")
+            if wide:
+                yield ins(f"{op}2 v{s + 1}.8h, %[x{ats[0][t]}].16b, %[w{t}].16b")
+
+    @staticmethod
+    def _widened(s: int, halves: int) -> Iterator[str]:
         """Add sums of 16 bits to those of 32."""
-        for half in range(2 if wide else 1):
+        for half in range(halves):
             low, high, sums = 2 * half, 2 * half + 1, s + half
             yield ins(f"saddw v{low}.4s, v{low}.4s, v{sums}.4h")
             yield ins(f"saddw2 v{high}.4s, v{high}.4s, v{sums}.8h")
@@ -279,14 +354,17 @@ class WindowBlock(ColumnsBlock):
     def _codes(self, *, wide: bool) -> Iterator[str]:
         kind, fixed = self.ending.kind, self.ending.fixed
         yield ins("ldp q4, q5, [%[scale]]")
-        if wide:
-            yield ins("ldp q6, q7, [%[scale], #32]")
+        if wide or self.together(wide=wide) == 2:
+            ends = "4, 5, 6, 7" if wide else "4, 5, 4, 5"
+            if wide:
+                yield ins("ldp q6, q7, [%[scale], #32]")
             if fixed:
-                yield "GLOW_A64_UPPER4(0, 1, 2, 3, 4, 5, 6, 7)"
-                yield " ".join(all_ins("ldp q4, q5, [%[shifts]]", "ldp q6, q7, [%[shifts], #32]"))
-                yield f"GLOW_A64_AWAY4_{kind}(0, 1, 2, 3) GLOW_A64_SHIFT4(0, 1, 2, 3, 4, 5, 6, 7)"
+                yield f"GLOW_A64_UPPER4(0, 1, 2, 3, {ends})"
+                shifts = ("ldp q4, q5, [%[shifts]]", "ldp q6, q7, [%[shifts], #32]")
+                yield " ".join(all_ins(*shifts[: 2 if wide else 1]))
+                yield f"GLOW_A64_AWAY4_{kind}(0, 1, 2, 3) GLOW_A64_SHIFT4(0, 1, 2, 3, {ends})"
             else:
-                yield f"GLOW_A64_ROUND4_{kind}(0, 1, 2, 3, 4, 5, 6, 7)"
+                yield f"GLOW_A64_ROUND4_{kind}(0, 1, 2, 3, {ends})"
             yield f"{self.packs(0, 0)} {self.packs(1, 2)} {self.zeros(0)} {self.zeros(1)}"
         else:
             if fixed:

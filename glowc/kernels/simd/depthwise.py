@@ -28,7 +28,8 @@ from glowc.program.kernel import Arrays
 class _Windows(ColumnsBlock, LayerPlan):
     """Windows of `k_h` x `k_w` taps with a `stride`. `pairs`: two products fit 16 bits.
 
-    `shifted`: the weights have a zero point, the shifts of their codes are after them, in 16 bits.
+    `shifted`: the weights have a zero point, the shifts of their codes are after them, in 16 bits. `narrow`: there are
+    fewer than 16 channels.
     """
 
     isa: str
@@ -38,6 +39,7 @@ class _Windows(ColumnsBlock, LayerPlan):
     ending: Ending
     pairs: bool
     shifted: bool
+    narrow: bool
 
     @property
     def cost_kind(self) -> str:
@@ -87,7 +89,7 @@ def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
     arrays = {"weights": values, "bias": bias, **ends.constants}
     plan = kind(
         isa=isa, k_h=s.k_h, k_w=s.k_w, stride=s.stride_w, ending=ending, pairs=pairs, shifted=zero != 0,
-        scales="mul" if ending.fixed else "scale",
+        narrow=s.out_c < 16, scales="mul" if ending.fixed else "scale",
     )  # fmt: skip
     return Prepared(arrays, plan)
 
