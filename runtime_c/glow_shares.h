@@ -57,7 +57,8 @@ GLOW_INLINE uint32_t glow_shares_distance(uint32_t less, uint32_t rate) {
 GLOW_INLINE float glow_shares_less(uint32_t power) { return (float)power * (1.0f / (float)GLOW_SHARES_ONE); }
 
 /* Writes codes of n elements, n a multiple of 4; `paired`: those of each four in the order 0, 2, 1, 3. */
-GLOW_KERNEL void glow_shares_begin(glow_shares_t *head, int16_t *codes, const float *q, int32_t n, int32_t paired, float scale) {
+GLOW_HOT __attribute__((unused, noinline)) static void glow_shares_begin(glow_shares_t *head, int16_t *codes, const float *q,
+                                                                        int32_t n, int32_t paired, float scale) {
   float max = 1e-30f;
   float none = 0.0f;
   for (int32_t i = 0; i < n; i++) {

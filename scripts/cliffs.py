@@ -42,6 +42,7 @@ TABLE = ROOT / "scripts" / "cliffs.toml"
 CHIPS = ("rp2040", "stm32l4r5", "stm32h7a3", "stm32u575", "alif-e7", "rpi-zero2", "rpi5")
 OVER_PRICE, OVER_BEST = 1.3, 3.0
 CALL = 2000  # cycles that a layer may take besides
+LONG = 8  # multiply-accumulates of a result
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Found:
 
     def times(self, best: Mapping[str, Sequence[float]]) -> float:
         """How much more than the best of its kind it takes, by multiply-accumulates and results."""
-        mac, result = best.get(self.layer.kind, (np.inf, np.inf))
+        mac, result = best.get(self.layer.family, (np.inf, np.inf))
         return self.cycles / (CALL + mac * self.layer.macs + result * self.layer.results)
 
     def line(self, best: Mapping[str, Sequence[float]]) -> str:
@@ -90,15 +91,15 @@ def best_of(found: Sequence[Found]) -> dict[str, tuple[float, float]]:
     """Return cycles a multiply-accumulate of the best tenth of the layers of each kind, and what results take."""
     kinds = defaultdict(list)
     for entry in found:
-        kinds[entry.layer.kind].append(entry)
+        kinds[entry.layer.family].append(entry)
     return {kind: _best(entries) for kind, entries in sorted(kinds.items())}
 
 
 def _best(entries: Sequence[Found]) -> tuple[float, float]:
-    each = [(x.cycles - CALL) / x.layer.macs for x in entries if x.layer.macs > 16 * x.layer.results]
-    result = [(x.cycles - CALL) / x.layer.results for x in entries]
-    low = max(0.0, float(np.quantile(result, 0.1)))
-    return (round(float(np.quantile(each, 0.1)), 2) if each else 0.0), round(low, 1)
+    long = [(x.cycles - CALL) / x.layer.macs for x in entries if x.layer.macs > LONG * x.layer.results]
+    mac = max(0.0, float(np.quantile(long, 0.1))) if long else 0.0
+    rest = [(x.cycles - CALL - mac * x.layer.macs) / x.layer.results for x in entries]
+    return round(mac, 2), round(max(0.0, float(np.quantile(rest, 0.25))), 1)
 
 
 def tables() -> tuple[dict[str, dict[str, Sequence[float]]], list[Mapping[str, str]]]:

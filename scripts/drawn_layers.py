@@ -59,6 +59,11 @@ class Drawn:
         return " ".join([self.form, self.kind, size, *(word for word, holds in more.items() if holds)])
 
     @property
+    def family(self) -> str:
+        """The kind, with the bits of codes where these are 16."""
+        return f"{self.kind}_16" if self.bits > 8 else self.kind
+
+    @property
     def depthwise(self) -> bool:
         """Whether each channel has a window of its own."""
         return self.kind.endswith("depthwise")

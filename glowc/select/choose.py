@@ -4,7 +4,7 @@ The candidates of every layer (candidates.py) are ordered, the wanted one first,
 
 speed     fewest predicted cycles, also by variants that spend RAM for it (`speed_only`)
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
-          24 KB (CPUs with Advanced SIMD: 96 KB); else code is saved where it costs the fewest cycles. Constants
+          24 KB (CPUs with Advanced SIMD: 64 KB, 96 KB); else code is saved where it costs the fewest cycles. Constants
           over their bound give way too (glowc/select/budgets.py)
 size      a kilobyte of code must save 3 % of the cycles, and the code should stay below 12 KB
 tiny RAM  (`Selection.limited`) variants with little scratch first: used when the arena would not fit
@@ -32,12 +32,12 @@ from glowc.select.budgets import Choice, constants_bytes, shrunk
 from glowc.select.candidates import Candidates, Layer, Order, Tuned
 from glowc.select.cost import Cost, Costs, load_costs
 from glowc.select.estimate import estimates_for, modes_of
-from glowc.select.order import CODE_LIMITS, KB, lean, select
+from glowc.select.order import ARENA_BYTES, CODE_LIMITS, KB, lean, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
 from glowc.select.traits import few_forms, given
 from glowc.select.zeros import nonzero_shares
 
-_LARGE_LIMIT = 96 * KB  # balanced, for CPUs that run from caches and megabytes of memory
+_LARGE_LIMIT, _LARGE_GROWTH = 96 * KB, 64 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 CODE_OF_ANY = 128 * KB  # no model's code takes more
 _NO_LIMIT = 1 << 62
 
@@ -227,7 +227,8 @@ def select_variants(
     aim = (
         "speed" if opt == "balanced" and {"wide", "sve2"} & cpu.features else opt
     )  # neither RAM nor code is scarce there
-    order = select(layers, costs, aim, tuned, _code_limit(cpu, opt))
+    growth = _LARGE_GROWTH if "neon" in cpu.features else ARENA_BYTES
+    order = select(layers, costs, aim, tuned, _code_limit(cpu, opt), growth)
     selection = Selection(candidates.graph, cpu, opt, layers, costs, order, tuned, preparing=candidates.prepare)
     return selection.ordered(order)
 

@@ -32,7 +32,8 @@ CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
 _KB_WORTH = 0.03  # share of the cycles that a kilobyte of code must save at `size`
 _KB_WORTH_FORCED = 0.003  # the same at `balanced`, where constants give way to their bound
 _SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
-_ARENA_SHARE, _ARENA_BYTES = 0.15, 8 * KB
+_ARENA_SHARE = 0.15
+ARENA_BYTES = 8 * KB
 _MAX_STEPS = 200
 # of the price of code, until it fits: at most a quarter of the cycles for a kilobyte
 _DOUBLINGS, _HALVINGS = 7, 4
@@ -53,16 +54,20 @@ def _exceeds(layer: Layer, limit: int, variant: str) -> bool:
 
 
 def select(
-    layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None = None, code_limit: int = 0
+    layers: Sequence[Layer], costs: Costs, opt: str, tuned: Tuned | None = None, code_limit: int = 0,
+    growth: int = ARENA_BYTES,
 ) -> Order:  # fmt: skip
-    """Return the order of variants for every instruction; code aims at `code_limit` bytes, 0: at those of `opt`."""
+    """Return the order of variants for every instruction; code aims at `code_limit` bytes, 0: at those of `opt`.
+
+    Scratch may make the arena grow by 15 %, or by `growth` bytes.
+    """
     mode_of = likely_modes(layers, opt)
     tuned = tuned or {}
     known = [_without(x, lambda v: v.like != "" or (opt != "speed" and v.speed_only)) for x in layers]
     orders: Order = {x.name: _by_speed(x, costs, mode_of, tuned.get(x.name)) for x in known}
     if opt == "speed":
         return orders
-    allowed = _affordable(layers)
+    allowed = _affordable(layers, growth)
     kept = {name: tuple(variant for variant in names if variant in allowed[name]) for name, names in orders.items()}
     small = [replace(x, forms=tuple(f for f in x.forms if f.variant in allowed[x.name])) for x in layers]
     pricing = Pricing(costs, tuned, opt, mode_of, {x.name: x.form(orders[x.name][0]) for x in layers})
@@ -106,11 +111,11 @@ def _by_speed(layer: Layer, costs: Costs, mode_of: Modes, measured: Mapping[str,
     return tuple(order)
 
 
-def _affordable(layers: Sequence[Layer]) -> dict[str, set[str]]:
+def _affordable(layers: Sequence[Layer], growth: int) -> dict[str, set[str]]:
     """Return the variants of each layer that are not for speed only and let the arena grow no more than is allowed."""
     least = {x.name: min(map(scratch_bytes, x.forms)) for x in layers}
     peak = max((x.live_bytes + least[x.name] for x in layers), default=0)
-    growth = max(int(peak * _ARENA_SHARE), _ARENA_BYTES)
+    growth = max(int(peak * _ARENA_SHARE), growth)
     return {
         x.name: {
             f.variant

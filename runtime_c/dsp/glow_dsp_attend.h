@@ -126,7 +126,7 @@ GLOW_INLINE void glow_dsp_attend_products(int32_t *to, const int16_t *q, const i
 
 /* Puts the shares of pairs of rows, and one of 0 after an odd number, in the place of products; returns what all sums so far
  * are multiplied by. */
-GLOW_KERNEL float glow_dsp_attend_shares(glow_shares_t *head, int32_t *products, int32_t rows, int32_t shift) {
+GLOW_DSP_UNUSED GLOW_KERNEL float glow_dsp_attend_shares(glow_shares_t *head, int32_t *products, int32_t rows, int32_t shift) {
   const uint32_t rate = head->rate;
   int32_t top = head->top;
   products[rows] = -0x40000000; /* the pair of an odd last one */

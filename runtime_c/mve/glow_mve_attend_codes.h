@@ -53,7 +53,7 @@ GLOW_INLINE uint32x4_t glow_mve_powers(uint32x4_t distance) {
 }
 
 /* Puts the shares of rows in the place of products; returns what all sums so far are multiplied by. */
-GLOW_KERNEL float glow_mve_attend_shares(glow_shares_t *head, int32_t *products, int32_t rows, int32_t shift) {
+GLOW_MVE_UNUSED GLOW_KERNEL float glow_mve_attend_shares(glow_shares_t *head, int32_t *products, int32_t rows, int32_t shift) {
   int32_t top = head->top;
   for (int32_t r = 0; r < rows; r += 4) {
     top = vmaxvq_p_s32(top, glow_mve_get_s32(products + r), vctp32q((uint32_t)(rows - r)));
