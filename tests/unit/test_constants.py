@@ -77,11 +77,12 @@ def test_flash_does_not_grow() -> None:
     assert chosen(130, code={"lean": 41}, cycles=10_000) == FAST
 
 
-def forced(bound: int, code: Mapping[str, int] | None = None) -> Choice:
-    """Return the choice that the bound forces."""
+def forced(bound: int, code: Mapping[str, int] | None = None, lean: int = 1) -> Choice:
+    """Return the choice that the bound forces; the lean form of "a" takes `lean` times what it does."""
 
     def weigh(choice: Choice) -> Price:
-        insns = sum(FORMS[name][isa][0] for name, isa in choice.items())
+        times = {("a", "lean"): lean}
+        insns = sum(FORMS[name][isa][0] * times.get((name, isa), 1) for name, isa in choice.items())
         return Price(insns, sum((code or {}).get(isa, 0) for isa in choice.values()), constants_bytes(LAYERS, choice))
 
     return forced_within_bound(FAST, bound, lambda choice: moves(choice, saving=False), weigh, 0.03)
@@ -91,8 +92,13 @@ def forced(bound: int, code: Mapping[str, int] | None = None) -> Choice:
     ("bound", "want"),
     [(170, FAST), (165, {**FAST, "b": "lean"}), (130, {**FAST, "a": "lean"}), (119, {"a": "lean", "b": "lean"})],
 )
-def test_constants_over_the_bound_give_way_at_any_cost_and_no_further(bound: int, want: Choice) -> None:
+def test_constants_over_the_bound_give_way_and_no_further(bound: int, want: Choice) -> None:
     assert forced(bound, code={"lean": 500}) == want
+
+
+def test_what_takes_half_of_the_cycles_more_does_not_give_way() -> None:
+    assert forced(119, lean=3) == {"a": "lean", "b": "lean"}  # 725 of 500 instructions
+    assert forced(119, lean=4) == {**FAST, "b": "lean"}
 
 
 def test_a_bound_that_nothing_holds_takes_the_least_constants() -> None:
