@@ -269,11 +269,15 @@ def test_an_int16_product_by_int8_rounds_as_litert(seed: int) -> None:
     np.testing.assert_array_equal(lowered(case.model, case.calls)[0][0], want)
 
 
-def test_an_int16_product_by_int8_with_a_zero_point_is_told() -> None:
+@pytest.mark.parametrize(
+    ("right", "says"),
+    [(quant(0.1, 4), "has a zero point"), (Quant((0.1, 0.2, 0.3), (0, 0, 0), 1), "scales of its own")],
+)
+def test_an_int16_product_by_int8_with_other_codes_is_told(right: Quant, says: str) -> None:
     build = Build()
-    inputs = [build.input((2, 8), "int16", quant(1e-3, 0)), build.input((8, 3), "int8", quant(0.1, 4))]
+    inputs = [build.input((2, 8), "int16", quant(1e-3, 0)), build.input((8, 3), "int8", right)]
     build.op("BATCH_MATMUL", inputs, Tensor((2, 3), "int16", quant(1e-2, 0)), adjX=False, adjY=False)
-    with pytest.raises(ModelError, match="has a zero point"):
+    with pytest.raises(ModelError, match=says):
         import_model(build.bytes())
 
 

@@ -230,6 +230,10 @@ def batch_matmul(operator: Operator, net: Net) -> None:
     if wide and types[1].quant is not None and any(types[1].quant.zero_point):
         text = f"the right operand {types[1]} of an int16 product has a zero point"
         raise NodeError(text, "quantize it symmetrically, with zero point 0, as TensorFlow Lite does")
+    for type_ in types:
+        if type_.quant is not None and type_.quant.per_axis:
+            text = f"{type_} has scales of its own for parts of it"
+            raise NodeError(text, "use one scale, or FULLY_CONNECTED; TensorFlow Lite answers 0 for such products")
     for at, (type_, key, flag) in enumerate(zip(types, ("perm_a", "perm_b"), ("AdjX", "AdjY"), strict=True)):
         if type_.rank < 2:
             raise NodeError(f"{type_} is no matrix")
