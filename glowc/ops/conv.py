@@ -232,7 +232,7 @@ def _by_phases(s: Conv) -> Conv:
     """
     d = s.dil_w
     whole = all(n % d == 0 for n in (s.in_w, s.out_w, s.pad_left))
-    if d == 1 or s.k_w == 1 or not whole or (s.in_h, s.out_h, s.k_h, s.stride_w) != (1, 1, 1, 1):
+    if d == 1 or s.k_w == 1 or not whole or (s.in_h, s.out_h, s.k_h, s.stride_w, s.groups) != (1, 1, 1, 1, 1):
         return s
     return replace(
         s, in_h=s.in_w // d, in_w=d, in_row=d * s.in_col, in_ring=s.in_w // d, k_h=s.k_w, pad_top=s.pad_left // d,
