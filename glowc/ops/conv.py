@@ -228,7 +228,7 @@ def _by_phases(s: Conv) -> Conv:
     """Return a dilated convolution of one row as one without dilation, of an image in which a column is a phase.
 
     Step t lies in row t / dilation, column t % dilation: each output reads its own column only, so that the inputs of a
-    window are whole runs of channels in memory, as kernels read them fastest.
+    window are whole runs of channels in memory, as kernels read them fastest. Depthwise kernels gain nothing by that.
     """
     d = s.dil_w
     whole = all(n % d == 0 for n in (s.in_w, s.out_w, s.pad_left))
