@@ -1,7 +1,8 @@
 """FixedMatMul: TensorFlow Lite's BATCH_MATMUL of codes: y = clamp(sum (a - za) (b - zb) sa sb / sy + zy).
 
 int8 sums in 32 bits and scales with a multiplier of 31 bits, int16 in 64 bits with one of 16 (`scaled_wide`), also
-by an int8 right operand of zero point 0.
+by an int8 right operand of zero point 0. Factors of 1/2 and more are float32 scales where these give the same codes
+(glowc/ops/same_scale.py).
 Attributes perm_a and perm_b permute the operands' axes, as in MatMul. Evidence: seeded cases, 0 differ.
 Source: tensorflow/lite/kernels/internal/reference/batch_matmul.h, restated.
 """
@@ -19,9 +20,10 @@ from glowc.graph.types import DType
 from glowc.kernels.shapes import MatMul
 from glowc.ops.base import LowerCtx, MaybeTypes, OpDef, OpError, Types
 from glowc.ops.derived import derived
-from glowc.ops.integer import codes_of, result_codes
-from glowc.ops.matmul import infer_matmul, matmul_params, products
+from glowc.ops.integer import FixedEnding, codes_of, result_codes
+from glowc.ops.matmul import MatMulCodes, infer_matmul, matmul_params, products
 from glowc.ops.params import OutCodes
+from glowc.ops.same_scale import same_scale
 from glowc.ops.strided import present
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
@@ -58,8 +60,25 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     qa, qb, qy = (codes_of(ref.type) for ref in (a, b, y))
     factor = multiplier(qa.scale[0] * qb.scale[0] / qy.scale[0])
     shape = matmul_params(node, a.type.shape, b.type.shape)
-    p = FixedProducts(shape, qa.zero_point[0], qb.zero_point[0], result_codes(y.type), *factor)
-    ctx.emit(_KERNELS[a.type.dtype, b.type.dtype], {"a": a, "b": b, "out": y}, p, macs=y.type.elements * p.shape.k)
+    zeros, out, macs = (qa.zero_point[0], qb.zero_point[0]), result_codes(y.type), y.type.elements * shape.k
+    operands, kernel = {"a": a, "b": b, "out": y}, _KERNELS[a.type.dtype, b.type.dtype]
+    scale = _steep_scale(shape.k, zeros, out, factor) if kernel == _KERNELS[DType.S8, DType.S8] else None
+    if scale is None:
+        ctx.emit(kernel, operands, FixedProducts(shape, *zeros, out, *factor), macs=macs)
+    else:
+        ctx.emit("matmul_s8", operands, MatMulCodes(shape, *zeros, out, scale), macs=macs)
+
+
+def _steep_scale(k: int, zeros: tuple[int, int], out: OutCodes, factor: tuple[int, int]) -> float | None:
+    """Return a float32 scale that gives every sum of `k` products its code; None where the shift is to the right."""
+    if factor[1] < 0:
+        return None
+    ends = [np.array((-128, 127)) - zero for zero in zeros]
+    products = np.multiply.outer(*ends).astype(np.int64)
+    low, high = k * products.min(keepdims=True).reshape(1), k * products.max(keepdims=True).reshape(1)
+    ending = FixedEnding(np.array(factor[:1], np.int64), np.array(factor[1:], np.int64))
+    found = same_scale(ending, low, high, out)
+    return None if found is None else float(found.scale[0])
 
 
 def _interpret(a: Arrays, p: FixedProducts) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from glowc.graph.numerics import requantize
 from glowc.kernels.shapes import Codes
 from glowc.ops.integer import FixedEnding, ScaleEnding
+from glowc.ops.params import OutCodes
 
 _NEAR = np.arange(-2, 3)
 _STEPS = (0, 1, -1)  # of the last bit
@@ -23,7 +24,9 @@ def sums_between(weights: np.ndarray, bias: np.ndarray, codes: Codes, axis: int)
     return np.minimum(*ends).sum(1) + bias, np.maximum(*ends).sum(1) + bias
 
 
-def same_scale(ending: FixedEnding, low: np.ndarray, high: np.ndarray, codes: Codes) -> ScaleEnding | None:
+def same_scale(
+    ending: FixedEnding, low: np.ndarray, high: np.ndarray, codes: Codes | OutCodes
+) -> ScaleEnding | None:  # fmt: skip
     """Return the scales that give the codes of `ending` for every sum from low[O] to high[O]; None without such.
 
     Both rise with the sum: they agree everywhere when they agree at the ends and around each sum where a code begins.

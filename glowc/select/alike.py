@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from glowc.kernels.base import PLAIN
 from glowc.select.budgets import Price
 from glowc.select.candidates import Constants, Layer
 from glowc.select.pricing import Facts, Pricing
@@ -65,9 +66,9 @@ def saves_constants(kind: Kind, now: str, then: str) -> bool:
     return kind.constants_bytes(then) < kind.constants_bytes(now)
 
 
-def differs_in_constants(kind: Kind, _: str, __: str) -> bool:
-    """Say whether the variants do not all have as many bytes of constants."""
-    return len({kind.constants_bytes(variant) for variant in kind.facts}) > 1
+def differs_in_constants(kind: Kind, _: str, then: str) -> bool:
+    """Say whether the variants do not all have as many bytes of constants; portable C saves none at such a cost."""
+    return then != PLAIN.name and len({kind.constants_bytes(variant) for variant in kind.facts}) > 1
 
 
 def any_other(_: Kind, __: str, ___: str) -> bool:

@@ -26,13 +26,13 @@ GLOW_INLINE int32x4_t glow_mve_fixed_codes(int32x4_t sums, const glow_mve_fixed_
 GLOW_INLINE void glow_mve_multiply_fixed(const int8_t *a, const int8_t *b, int8_t *out, int32_t n, int32_t a_zp,
                                            int32_t b_zp, const glow_mve_fixed_t *q) {
   __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[a]], #4\nvldrb.s32 q1, [%[b]], #4\n"
-                   "vsub.i32 q0, q0, %[a_zp]\nvsub.i32 q1, q1, %[b_zp]\nvmul.i32 q0, q0, q1\n"
+                   "vsub.i32 q0, q0, %q[a_zp]\nvsub.i32 q1, q1, %[b_zp]\nvmul.i32 q0, q0, q1\n"
                    "vqrdmulh.s32 q0, q0, %[mul]\nvshr.s32 q1, q0, #31\nvadd.i32 q0, q0, q1\n"
-                   "vrshl.s32 q0, %[shift]\nvadd.i32 q0, q0, %[zp]\n"
+                   "vrshl.s32 q0, %[shift]\nvadd.i32 q0, q0, %q[zp]\n"
                    "vmax.s32 q0, q0, %q[least]\nvmin.s32 q0, q0, %q[most]\nvstrb.32 q0, [%[out]], #4\nletp lr, 1b\n2:"
                    : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)
-                   : [n] "r"(n), [a_zp] "r"(a_zp), [b_zp] "r"(b_zp), [mul] "r"(q->mul), [shift] "r"(q->shift),
-                     [zp] "r"(q->zp), [least] "w"(vdupq_n_s32(q->low)), [most] "w"(vdupq_n_s32(q->high))
+                   : [n] "r"(n), [a_zp] "w"(vdupq_n_s32(a_zp)), [b_zp] "r"(b_zp), [mul] "r"(q->mul), [shift] "r"(q->shift),
+                     [zp] "w"(vdupq_n_s32(q->zp)), [least] "w"(vdupq_n_s32(q->low)), [most] "w"(vdupq_n_s32(q->high))
                    : "lr", "q0", "q1", "cc", "memory");
 }
 #endif

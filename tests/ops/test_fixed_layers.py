@@ -54,6 +54,13 @@ def kernel_cases() -> Iterator[Case]:
             case.arrays["in"][:] //= 16
             case.arrays["scale"][:] = rng.choice(np.asarray(factors, np.float32), n)
             yield from fixed_cases(case, 1)
+    wide = {"h": 5, "w": 7, "dtype": DType.S16, "x_zp": 0}  # by vectors of eight channels, with tails and edges
+    for index, (c, out_c, k) in enumerate(((3, 8, 3), (16, 24, 3), (9, 33, 1), (5, 16, 2))):
+        pads = (k // 2,) * 4
+        yield from fixed_cases(test_conv.geometry(rng, **wide, c=c, out_c=out_c, k=(k, k), pads=pads), index)  # type: ignore[arg-type]
+        yield from fixed_cases(test_fully_connected.layer(rng, 11 * c, out_c - 1, dtype=DType.S16, x_zp=0), index)
+        same = {"c": out_c, "out_c": out_c, "group": out_c, "pads": (2, 1, 2, 1), "dilation": (index % 2 + 1, 1)}
+        yield from fixed_cases(test_conv.geometry(rng, **wide, **same), index)  # type: ignore[arg-type]
     for k, extreme in ((500, True), (600, True), (600, False)):  # sums of 32 bits, of more, and for some weights
         yield from fixed_cases(test_fully_connected.layer(rng, k, 3, dtype=DType.S16, x_zp=0, extreme=extreme), 1)
 

@@ -73,3 +73,13 @@ def test_dilated_steps_are_columns_of_an_image(pads: tuple[int, int]) -> None:
 @pytest.mark.parametrize(("length", "pads"), [(25, (4, 4)), (24, (3, 5))])
 def test_steps_that_do_not_fill_an_image_stay(length: int, pads: tuple[int, int]) -> None:
     assert lowered_as_meant(steps(length, 4, pads)).int_("dil_w") == 4
+
+
+@pytest.mark.parametrize(("scale", "kernel"), [(1.3137, "matmul_s8"), (1.0, "matmul_s8q31"), (0.013, "matmul_s8q31")])
+def test_product_with_a_factor_of_half_and_more(scale: float, kernel: str) -> None:
+    shapes = {"x": (3, 8), "b": (8, 5), "y": (3, 5)}
+    zeros = {"x": (-7, scale), "b": (4, 0.5), "y": (11, 1.0)}
+    types = {n: TensorType(shapes[n], DType.S8, QuantParams((zeros[n][1],), (zeros[n][0],))) for n in shapes}
+    b = np.random.default_rng(3).integers(-9, 10, (8, 5)).astype(np.int8)
+    graph = Graph("net", ("x",), ("y",), (Node("layer", "FixedMatMul", ("x", "b"), ("y",)),), types, {"b": b})
+    assert lowered_as_meant(graph).kernel == kernel
