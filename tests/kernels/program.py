@@ -246,7 +246,7 @@ class Function:
     rows: bool
     headers: tuple[str, ...]
     parts: str = ""  # what its range counts, where several calls do a job
-    backwards: bool = False  # the last of these first
+    backwards: bool = False  # the last of these first, in any order or as rows go
 
     @property
     def text(self) -> str:
@@ -327,9 +327,10 @@ def printed_function(job: Job, number: int) -> Function:
     assert not lacking, f"{job.function}: no header of its bundle has {', '.join(lacking)}"
     headers = (*_headers(kernel, variant_of(job.instr)), *_quoted(own))
     parts = _parts_of(job.instr, literal=job.literal)
+    upwards = parts == "rows" and job.literal and job.instr.params.get("descending") == 1  # as its text has it
     return Function(
         name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers, parts,
-        job.instr.shares > 1,
+        upwards or job.instr.shares > 1,
     )  # fmt: skip
 
 
