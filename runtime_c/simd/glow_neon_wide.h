@@ -160,8 +160,8 @@ static inline void glow_neon_wide_taps(int32x4_t *sums, const int16_t *x, int32_
 static inline int32_t glow_neon_wide_dot(const int16_t *x, const int8_t *w, int32_t n) {
   int32x4_t low = vdupq_n_s32(0);
   int32x4_t high = low;
-  int32_t i = 0;
-  for (; i + 8 <= n; i += 8) {
+  const int32_t whole = n - n % 8;
+  for (int32_t i = 0; i < whole; i += 8) {
     const int16x8_t inputs = vld1q_s16(x + i);
     const int16x8_t factors = vmovl_s8(vld1_s8(w + i));
     low = vmlal_s16(low, vget_low_s16(inputs), vget_low_s16(factors));
@@ -170,7 +170,7 @@ static inline int32_t glow_neon_wide_dot(const int16_t *x, const int8_t *w, int3
   low = vaddq_s32(low, high);
   const int32x2_t pair = vadd_s32(vget_low_s32(low), vget_high_s32(low));
   int32_t sum = vget_lane_s32(vpadd_s32(pair, pair), 0);
-  for (; i < n; i++) {
+  for (int32_t i = whole; i < n; i++) {
     sum += x[i] * w[i];
   }
   return sum;
