@@ -67,5 +67,12 @@ static inline int16x8_t glow_neon_code16(float32x4_t low, float32x4_t high, cons
 static inline int16x8_t glow_neon_requant16(glow_neon_sums_t s, float scale, const glow_neon_ends16_t *e) {
   return glow_neon_code16(vmulq_n_f32(vcvtq_f32_s32(s.low), scale), vmulq_n_f32(vcvtq_f32_s32(s.high), scale), e);
 }
+
+/* Sums as they are, or, where `even` is 1, twice each sum less its sign and one more: divided by twice an even number, those
+ * are no halves and round as the sums do half away from zero. */
+static inline int32x4_t glow_neon_no_half(int32x4_t sums, int32x4_t even) {
+  const int32x4_t less = vsubq_s32(sums, vandq_s32(vshrq_n_s32(sums, 31), even));
+  return vaddq_s32(vshlq_s32(less, even), even);
+}
 #endif
 #endif

@@ -95,9 +95,14 @@ def kernel_cases() -> Iterator[Case]:
 
 
 def _averages() -> Iterator[Case]:
-    """Averages over odd and even counts, of few channels and of more than a vector has."""
+    """Averages over odd and even counts, of few channels and of more than a vector has, just inside and outside of 127."""
     even = test_pool.geometry(6, 7, 18, 2, 2, 0, 1, ring=6)
-    for case in (*test_pool.kernel_cases(), *test_pool.pool_cases(DType.S8, even, (0, 3))):
+    long = [
+        case
+        for k in (11, 12)
+        for case in test_pool.pool_cases(DType.S16, test_pool.geometry(12, 12, 8, k, 1, 0, 1, ring=12), (0, 13 - k))
+    ]
+    for case in (*test_pool.kernel_cases(), *test_pool.pool_cases(DType.S8, even, (0, 3)), *long):
         if case.instr.kernel in ("avg_pool_s8w", "avg_pool_s16w"):
             keep = {
                 k: v

@@ -50,7 +50,7 @@ def prepare_mean(_: Arrays, instr: Instr) -> Prepared:
 
 
 _CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
-AVERAGE = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp.h", accepts=accepts_average)
+AVERAGE = replace(_CODES, accepts=accepts_average)
 MEAN = replace(_CODES, accepts=_accepts_mean, prepare=prepare_mean)
 AVERAGE_REAL = replace(_CODES, accepts=_accepts_pool)
 MAXIMUM = replace(AVERAGE_REAL, also=frozenset())
@@ -64,6 +64,7 @@ BILINEAR = KernelVariant(
 
 VARIANTS = {
     "avg_pool_s16": (replace(_WIDE, accepts=_accepts_wide_average, template="avg_pool_s16"),),
+    "avg_pool_s16q31": (replace(_WIDE, also=frozenset(), accepts=_accepts_wide_average),),
     "avg_pool_s16w": (_WIDE,),
     "avg_pool_s8": (AVERAGE,),
     "avg_pool_s8q31": (replace(AVERAGE, also=frozenset()),),

@@ -17,6 +17,7 @@ from glowc.program.kernel import Arrays
 
 _MOST_TAPS = 255  # codes whose sum fits 16 bits
 _MOST_WIDE_TAPS = 1 << 15  # codes of 16 bits less a zero point whose sum fits 32 bits
+_MOST_WHOLE_TAPS = 127  # codes of 16 bits whose quotients by their number are that far from halves as floats
 _LEAST_ROW = 4  # codes that fill half a vector
 _CHANNELS = 4
 
@@ -30,6 +31,12 @@ def accepts_average(instr: Instr) -> bool:
     """Accept windows whose sums fit 16 bits, or 32 of codes of 16 bits, and adjacent channels."""
     shape, is_wide = Pool.of(instr), instr.operand("in").type.dtype is DType.S16
     return shape.in_ch == 1 and shape.taps <= (_MOST_WIDE_TAPS if is_wide else _MOST_TAPS)
+
+
+def accepts_whole_average(instr: Instr) -> bool:
+    """Accept adjacent channels of codes of 16 bits: 2^15 / 2^23, what floats err by, is less than half of a quotient's unit."""
+    shape = Pool.of(instr)
+    return shape.in_ch == 1 and shape.taps <= _MOST_WHOLE_TAPS
 
 
 def accepts_real_average(instr: Instr) -> bool:
@@ -65,6 +72,7 @@ _BILINEAR = replace(FAST, header="glow_mve_bilinear.h")
 
 VARIANTS = {
     "avg_pool_s16": (replace(_WIDE, accepts=accepts_average),),
+    "avg_pool_s16q31": (replace(FAST, accepts=accepts_whole_average, header="glow_mve_pool16_q31.h"),),
     "avg_pool_s16w": (replace(_WIDE, accepts=accepts_real_average),),
     "avg_pool_s8": (replace(_POOL, accepts=accepts_average),),
     "avg_pool_s8q31": (replace(FAST, accepts=accepts_average, header="glow_mve_pool_q31.h"),),

@@ -18,14 +18,14 @@ from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _MOST_TAPS = 1 << 15  # codes of 16 bits less a zero point
+_MOST_WHOLE_TAPS = {DType.S8: 255, DType.S16: 127}  # sums fit 16 bits; quotients are that far from halves as floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragePlan(CorePlan):
-    """`odd`: the zero point of the output is odd. `whole`: sums are divided, half away from zero."""
+    """`odd`: the zero point of the output is odd."""
 
     odd: bool
-    whole: bool = False
 
 
 def _is_inside(s: Pool) -> bool:
@@ -47,8 +47,14 @@ def _prepare_average(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     return Prepared(plan=AveragePlan(a32=a32, odd=instr.int_("out_zp") % 2 == 1))
 
 
-def _prepare_whole(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
-    return Prepared(plan=AveragePlan(a32=a32, odd=False, whole=True))
+def _accepts_whole_average(instr: Instr) -> bool:
+    """Accept windows of at least eight adjacent channels; see `glow_neon_no_half`.
+
+    A quotient by n positions is 1 / (2 n) or more from a half; the float32 product by 1 / n errs by less than 2^-23 of
+    it, which is at most 2^15.
+    """
+    s = Pool.of(instr)
+    return s.in_c >= LEAST and s.in_ch == 1 and s.taps <= _MOST_WHOLE_TAPS[instr.operand("in").type.dtype]
 
 
 def _accepts_real_average(instr: Instr) -> bool:
@@ -98,17 +104,17 @@ AVERAGE = tuple(
     for v, header in zip(both(CODES), ("glow_neon.h", "glow_a32.h"), strict=True)
 )
 
-WHOLE = tuple(replace(v, prepare=partial(_prepare_whole, a32=CORES[v.isa].a32)) for v in AVERAGE)
-
 _WIDE = replace(CODES, header="glow_neon_codes16.h")
+_WHOLE = both(replace(_WIDE, accepts=_accepts_whole_average))
 _BILINEAR = replace(CODES, header="glow_neon_bilinear.h")
 
 VARIANTS = {
     "avg_pool_f32": both(replace(CODES, accepts=_accepts_floats)),
     "avg_pool_s16": both(replace(_WIDE, accepts=_accepts_wide_average, template="avg_pool_s16")),
+    "avg_pool_s16q31": _WHOLE,
     "avg_pool_s16w": both(replace(_WIDE, accepts=_accepts_real_average)),
     "avg_pool_s8": AVERAGE,
-    "avg_pool_s8q31": WHOLE,
+    "avg_pool_s8q31": _WHOLE,
     "avg_pool_s8w": both(replace(CODES, accepts=_accepts_real_average)),
     "bilinear_codes_s8": both(replace(_BILINEAR, accepts=partial(accepts_codes, LEAST))),
     "bilinear_s8": both(replace(_BILINEAR, accepts=partial(is_adjacent, LEAST))),
