@@ -23,8 +23,9 @@ GLOW_INLINE int32_t glow_short_code(int32_t sum, int32_t mul, int32_t offset, in
   return glow_saturate8((glow_short_sum(sum) * mul + offset) >> shift);
 }
 
-/* Collects `count` inputs of one pixel, two a step; only those in [begin, end) exist, the others count as zero. */
-GLOW_INLINE uint32_t *glow_collect16(uint32_t *to, const int16_t *from, int32_t begin, int32_t end, int32_t count) {
+/* Collects `count` inputs of one pixel, two a step; only those in [begin, end) exist, the others are `fill`. */
+GLOW_INLINE uint32_t *glow_collect16(uint32_t *to, const int16_t *from, int32_t begin, int32_t end, int32_t count,
+                                     uint32_t fill) {
   int32_t j = 0;
   if (begin == 0 && end == count) {
     for (; j + 1 < count; j += 2, to += 4) {
@@ -32,8 +33,8 @@ GLOW_INLINE uint32_t *glow_collect16(uint32_t *to, const int16_t *from, int32_t 
     }
   }
   for (; j < count; j += 2, to += 4) {
-    const uint32_t low = j >= begin && j < end ? (uint16_t)from[j] : 0u;
-    const uint32_t high = j + 1 >= begin && j + 1 < end ? (uint16_t)from[j + 1] : 0u;
+    const uint32_t low = j >= begin && j < end ? (uint16_t)from[j] : fill;
+    const uint32_t high = j + 1 >= begin && j + 1 < end ? (uint16_t)from[j + 1] : fill;
     *to = low | (high << 16);
   }
   return to;

@@ -90,17 +90,25 @@ GLOW_MVE_FUNCTION void glow_mve_wide1(GLOW_MVE_UNUSED glow_mve_wide_t *d) {
       "vpop {d8-d13}\n" "pop {r3-r11, pc}\n");
 }
 
-/* k_w columns of in_c inputs from column `left` of a row of in_w of them, as one run; columns outside count as zero. */
-GLOW_INLINE void glow_mve_wide_columns(int16_t *to, const int16_t *row, int32_t left, int32_t k_w, int32_t in_w, int32_t in_c) {
+GLOW_INLINE void glow_mve_fill16(int16_t *to, int32_t value, int32_t n) {
+  __asm__ volatile("vdup.16 q0, %1\nwlstp.16 lr, %2, 2f\n1: vstrh.16 q0, [%0], #16\nletp lr, 1b\n2:"
+                   : "+l"(to)
+                   : "r"(value), "r"(n)
+                   : "lr", "q0", "cc", "memory");
+}
+
+/* k_w columns of in_c inputs from column `left` of a row of in_w of them, as one run; columns outside are `fill`. */
+GLOW_INLINE void glow_mve_wide_columns(int16_t *to, const int16_t *row, int32_t left, int32_t k_w, int32_t in_w, int32_t in_c,
+                                       int32_t fill) {
   if (left >= 0 && left + k_w <= in_w) {
     glow_mve_copy((int8_t *)to, (const int8_t *)(row + left * in_c), 2 * k_w * in_c);
     return;
   }
   const int32_t before = glow_clamp(-left, 0, k_w);
   const int32_t end = glow_clamp(in_w - left, before, k_w);
-  glow_mve_fill((int8_t *)to, 0, 2 * before * in_c);
+  glow_mve_fill16(to, fill, before * in_c);
   glow_mve_copy((int8_t *)(to + before * in_c), (const int8_t *)(row + (left + before) * in_c), 2 * (end - before) * in_c);
-  glow_mve_fill((int8_t *)(to + end * in_c), 0, 2 * (k_w - end) * in_c);
+  glow_mve_fill16(to + end * in_c, fill, (k_w - end) * in_c);
 }
 
 /* Adds to sums of eight channels, the even ones first, the products of n columns of a row of the window. */

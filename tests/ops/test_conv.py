@@ -157,6 +157,12 @@ def kernel_cases() -> Iterator[Case]:
         case = geometry(rng, k=(1, 1), c=8, y_zp=zp, label="large bias")
         case.arrays["bias"][channel] = value
         yield case
+    for c, out_c, zp in ((8, 9, -1813), (5, 18, 32767), (16, 8, -32768), (3, 10, 77)):
+        planar = c == 3
+        yield geometry(rng, c=c, out_c=out_c, dtype=DType.S16, pads=(1, 2, 0, 1), x_zp=zp, y_zp=-9, planar=planar)
+        far = geometry(rng, c=c, out_c=out_c, dtype=DType.S16, pads=(1, 1, 1, 1), x_zp=zp, y_zp=5, dilation=(2, 2))
+        far.arrays["bias"][0] = 1 << 30  # sums of codes around 0 fit 32 bits, those of all codes do not
+        yield far
     for group in (1, 4):
         base = {"c": 4, "out_c": 4, "group": group}
         yield geometry(rng, **base, w_zp=-7, pads=(1, 0, 2, 1))

@@ -95,7 +95,7 @@ def kernel_cases() -> Iterator[Case]:
 
 
 def _averages() -> Iterator[Case]:
-    """Averages over odd and even counts, of few channels and of more than a vector has, just inside and outside of 127."""
+    """Averages over odd and even counts, of few channels and of more than a vector has, below and above 127."""
     even = test_pool.geometry(6, 7, 18, 2, 2, 0, 1, ring=6)
     long = [
         case

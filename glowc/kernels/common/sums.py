@@ -33,6 +33,18 @@ def fit_words(constants: Arrays, weights: np.ndarray, instr: Instr) -> bool:
     return bool(least >= -(1 << 31) and greatest < 1 << 31)
 
 
+def bias_around_zero(constants: Arrays, weights: np.ndarray, instr: Instr) -> np.ndarray | None:
+    """Return biases int32[O] of weights[O, K], less their zero point, with what the input's zero point takes off.
+
+    The sums are then those of the codes, with that zero point where there is padding. None where sums of products of
+    the codes may not fit 32 bits.
+    """
+    whole, zero = weights.astype(np.int64), instr.int_("in_zp")
+    bias = constants["bias"].astype(np.int64) - zero * whole.sum(1)
+    reach = np.abs(bias) + (1 << instr.operand("in").type.dtype.bits - 1) * np.abs(whole).sum(1)
+    return bias.astype(np.int32) if zero == 0 or reach.max() < 1 << 31 else None
+
+
 def shifted(weights: np.ndarray, w_zp: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (codes, shift) of int8 weights[O, ...]: int8 codes, without -128 where possible, and int32 shift[O]."""
     if w_zp == 0:

@@ -16,7 +16,7 @@ from glowc.graph.types import DType
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.float_shift import columns, rows
-from glowc.kernels.common.sums import fit_words, sums
+from glowc.kernels.common.sums import bias_around_zero, fit_words, sums
 from glowc.kernels.dsp.forms import joined
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.shift import short_offset
@@ -57,7 +57,7 @@ class WidePlan(Plan):
     path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
     layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's. `narrow`:
     weights are bytes, and scales in their stream. `end`: how scaled sums become codes
-    (templates/kernels/dsp/_sixteen.j2).
+    (templates/kernels/dsp/_sixteen.j2). `filled`: padding has the zero point of the inputs, which is in the biases.
     """
 
     full: bool = False
@@ -67,12 +67,14 @@ class WidePlan(Plan):
     fixed: bool = False
     narrow: bool = False
     end: str = ""
+    filled: bool = False
 
 
 def _plan(instr: Instr) -> WidePlan:
     full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
     shifts, path = instr.kernel.endswith("rs"), "planar" if _is_planar(instr) else "rows"
-    return WidePlan(path=path, full=full, channels=_CHANNELS, shifts=shifts, fixed=_is_fixed(instr), end=_end(instr))
+    plan = WidePlan(path=path, full=full, channels=_CHANNELS, shifts=shifts, fixed=_is_fixed(instr), end=_end(instr))
+    return replace(plan, filled=instr.int_("in_zp") != 0)
 
 
 def _end(instr: Instr) -> str:
@@ -92,10 +94,14 @@ def prepare_ends(_: Arrays, instr: Instr) -> Prepared:
     return Prepared(plan=WidePlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr), end=_end(instr)))
 
 
+def _are_kinds(instr: Instr) -> bool:
+    """Say whether weights less their zero point fit a halfword."""
+    return [instr.operand(role).type.dtype for role in ("in", "weights")] == [DType.S16, DType.S8]
+
+
 def _is_possible(instr: Instr) -> bool:
-    """Say whether inputs have zero point 0 and weights less their zero point fit a halfword."""
-    kinds = [instr.operand(role).type.dtype for role in ("in", "weights")]
-    return kinds == [DType.S16, DType.S8] and instr.int_("in_zp") == 0
+    """Say whether inputs have zero point 0 besides."""
+    return _are_kinds(instr) and instr.int_("in_zp") == 0
 
 
 def _accepts_fc(instr: Instr) -> bool:
@@ -110,8 +116,9 @@ def _accepts_depthwise(instr: Instr) -> bool:
 
 
 def _accepts(instr: Instr) -> bool:
-    """Accept inputs that are adjacent under the window."""
-    if not _is_possible(instr) or instr.int_("groups") != 1:
+    """Accept inputs that are adjacent under the window; only scaled sums of codes that are not around 0."""
+    around_zero = instr.int_("in_zp") == 0 or instr.kernel == "conv_s16"
+    if not (around_zero and _are_kinds(instr)) or instr.int_("groups") != 1:
         return False
     adjacent = instr.int_("in_col") == (1 if _is_planar(instr) else instr.int_("in_c"))
     dense = adjacent and (instr.int_("dil_w") == 1 or instr.int_("k_w") == 1)
@@ -124,6 +131,9 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     weights = constants["weights"].reshape([instr.int_(key) for key in ("out_c", "k_h", "k_w", "in_c")])
     weights = weights.astype(np.int64) - instr.int_("w_zp")
     flat = weights.reshape(channels, -1)
+    bias = bias_around_zero(constants, flat, instr) if "bias" in constants else 0
+    if bias is None:
+        return UNFIT
     if _is_planar(instr):
         weights = weights.transpose(0, 3, 1, 2)
     runs = weights.reshape(channels, -1, _run(instr))
@@ -132,8 +142,7 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     steps = padded.shape[1] // 2
     pairs, plan = padded.reshape(-1, 2, steps, 2), _plan(instr)
     biases = np.zeros(len(padded), np.int64)
-    if "bias" in constants:
-        biases[:channels] = constants["bias"]
+    biases[:channels] = bias
     if plan.fixed:
         return _prepare_fixed(pairs, biases.reshape(-1, 2), constants, plan)
     if not plan.shifts and _are_bytes(pairs):

@@ -34,7 +34,7 @@ def accepts_average(instr: Instr) -> bool:
 
 
 def accepts_whole_average(instr: Instr) -> bool:
-    """Accept adjacent channels of codes of 16 bits: 2^15 / 2^23, what floats err by, is less than half of a quotient's unit."""
+    """Accept adjacent channels of 16-bit codes: floats err by less than 2^15 / 2^23, halves are 1 / (2 taps) away."""
     shape = Pool.of(instr)
     return shape.in_ch == 1 and shape.taps <= _MOST_WHOLE_TAPS
 

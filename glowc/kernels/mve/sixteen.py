@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import Prepared
+from glowc.kernels.base import UNFIT, Prepared
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.sums import bias_around_zero
 from glowc.kernels.mve.shared import FAST
 from glowc.kernels.mve.stream import group_records
 from glowc.kernels.shapes import Conv
@@ -24,10 +25,15 @@ class WidePlan(Plan):
     """path: "point", one input pixel is the window; "rows", the columns of a kernel row are adjacent; "taps"."""
 
 
-def _is_possible(instr: Instr) -> bool:
-    """Say whether inputs and weights have zero point 0."""
+def _are_kinds(instr: Instr) -> bool:
+    """Say whether weights have zero point 0."""
     kinds = [instr.operand(role).type.dtype for role in ("in", "weights", "out")]
-    return kinds == [DType.S16, DType.S8, DType.S16] and instr.int_("in_zp") == instr.int_("w_zp") == 0
+    return kinds == [DType.S16, DType.S8, DType.S16] and instr.int_("w_zp") == 0
+
+
+def _is_possible(instr: Instr) -> bool:
+    """Say whether inputs have zero point 0, too."""
+    return _are_kinds(instr) and instr.int_("in_zp") == 0
 
 
 def _path(shape: Conv) -> str:
@@ -47,7 +53,7 @@ def _scratch(instr: Instr) -> int:
 
 def _accepts_conv(instr: Instr) -> bool:
     """Accept one group."""
-    return _is_possible(instr) and instr.int_("groups") == 1 and _scratch(instr) <= _SCRATCH_BYTES
+    return _are_kinds(instr) and instr.int_("groups") == 1 and _scratch(instr) <= _SCRATCH_BYTES
 
 
 def _accepts_depthwise(instr: Instr) -> bool:
@@ -69,21 +75,24 @@ def stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarr
     return np.concatenate((blocks.reshape(len(blocks), -1), *numbers), axis=1).reshape(-1).view(np.int32)
 
 
-def _streamed(constants: Arrays, channels: int, plan: Plan) -> Prepared:
+def _streamed(constants: Arrays, channels: int, plan: Plan, instr: Instr) -> Prepared:
     weights = constants["weights"].reshape(channels, -1)
-    words = stream(weights, constants["bias"], constants["scale"])
+    bias = bias_around_zero(constants, weights, instr)
+    if bias is None:
+        return UNFIT
+    words = stream(weights, bias, constants["scale"])
     return Prepared({**EMPTY, "weights": words}, plan)
 
 
 def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants."""
     shape = Conv.of(instr)
-    return _streamed(constants, shape.out_c, WidePlan(path=_path(shape)))
+    return _streamed(constants, shape.out_c, WidePlan(path=_path(shape)), instr)
 
 
 def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants."""
-    return _streamed(constants, instr.int_("out_n"), WidePlan())
+    return _streamed(constants, instr.int_("out_n"), WidePlan(), instr)
 
 
 def prepare_depthwise(constants: Arrays, _: Instr) -> Prepared:

@@ -15,7 +15,7 @@ from glowc.kernels.base import prepare as prepare_variant
 from glowc.kernels.common.float_shift import columns
 from glowc.kernels.common.float_shift import rows as conv_rows
 from glowc.kernels.common.rows import are_centred
-from glowc.kernels.common.sums import fit_words
+from glowc.kernels.common.sums import bias_around_zero, fit_words
 from glowc.kernels.common.windows import TapsPlan, taps_plan
 from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import Conv
@@ -31,12 +31,14 @@ _SCRATCH_BYTES = 16384
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SixteenPlan(Plan):
     """`shifts`: the layer ends in a multiplication and a shift; `sixteen` channels at a time. `fixed`: codes end in
-    TensorFlow Lite's multiplier and shift, one by one.
+    TensorFlow Lite's multiplier and shift, one by one. `filled`: padding has the zero point of the inputs, which is in
+    the biases.
     """
 
     shifts: bool = False
     sixteen: bool = False
     fixed: bool = False
+    filled: bool = False
 
 
 def _scratch(instr: Instr) -> int:
@@ -44,10 +46,15 @@ def _scratch(instr: Instr) -> int:
     return 8 * Conv.of(instr).inputs
 
 
-def _is_plain(instr: Instr) -> bool:
-    """Say whether inputs and weights have zero point 0."""
+def _are_kinds(instr: Instr) -> bool:
+    """Say whether weights have zero point 0."""
     kinds = [instr.operand(role).type.dtype for role in ("in", "weights")]
-    return kinds == [DType.S16, DType.S8] and instr.int_("in_zp") == instr.int_("w_zp") == 0
+    return kinds == [DType.S16, DType.S8] and instr.int_("w_zp") == 0
+
+
+def _is_plain(instr: Instr) -> bool:
+    """Say whether inputs have zero point 0, too."""
+    return _are_kinds(instr) and instr.int_("in_zp") == 0
 
 
 def _is_fixed(instr: Instr) -> bool:
@@ -55,29 +62,36 @@ def _is_fixed(instr: Instr) -> bool:
 
 
 def _accepts(instr: Instr) -> bool:
-    """Accept one group, zero points 0 of inputs and weights, and eight output channels or more."""
+    """Accept one group and eight output channels or more; only scaled sums of codes that are not around 0."""
     s = Conv.of(instr)
-    return _is_plain(instr) and s.groups == 1 and s.out_c >= _CHANNELS and _scratch(instr) <= _SCRATCH_BYTES
+    possible = _are_kinds(instr) if instr.kernel == "conv_s16" else _is_plain(instr)
+    return possible and s.groups == 1 and s.out_c >= _CHANNELS and _scratch(instr) <= _SCRATCH_BYTES
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Lay the weights of an input for all channels side by side."""
-    weights = constants["weights"].reshape(instr.int_("out_c"), -1)
-    plan = SixteenPlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr))
-    return Prepared({"weights": np.ascontiguousarray(weights.T).reshape(-1)}, plan)
+    weights, filled = constants["weights"].reshape(instr.int_("out_c"), -1), instr.int_("in_zp") != 0
+    plan = SixteenPlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr), filled=filled)
+    packed = {"weights": np.ascontiguousarray(weights.T).reshape(-1)}
+    if not filled:
+        return Prepared(packed, plan)
+    bias = bias_around_zero(constants, weights, instr)
+    return UNFIT if bias is None else Prepared({**packed, "bias": bias}, plan)
 
 
 def prepare_a64(constants: Arrays, instr: Instr) -> Prepared:
     """The same; codes of 16 bits of many channels are computed by 16 of them."""
     done = prepare(constants, instr)
+    if done is UNFIT:
+        return done
     plan = plan_in(done, SixteenPlan)
     many = instr.int_("out_c") >= 2 * _CHANNELS and instr.operand("out").type.dtype is DType.S16
     return replace(done, plan=replace(plan, sixteen=many and not plan.shifts))
 
 
 _A64 = KernelVariant(
-    "a64", rank=20, header="glow_neon_wide.h", accepts=_accepts, prepare=prepare_a64, packs=frozenset({"weights"}),
-    scratch_bytes=_scratch, streams=True, row_block=4, records=plain_records,
+    "a64", rank=20, header="glow_neon_wide.h", accepts=_accepts, prepare=prepare_a64,
+    packs=frozenset({"weights", "bias"}), scratch_bytes=_scratch, streams=True, row_block=4, records=plain_records,
 )  # fmt: skip
 _BOTH = (_A64, replace(_A64, isa="a32", prepare=prepare))
 
