@@ -41,6 +41,11 @@ GLOW_INLINE int32_t glow_q15_code(int64_t x, int32_t mul, int32_t shift, int32_t
   return (int32_t)(code < lo ? lo : (code > hi ? hi : code));
 }
 
+/* The upper word of x * factor, rounded half up. */
+GLOW_INLINE int32_t glow_q15_high(int32_t x, int32_t factor, int32_t zp, int32_t lo, int32_t hi) {
+  return glow_clamp((int32_t)(((int64_t)x * factor + ((int64_t)1 << 31)) >> 32) + zp, lo, hi);
+}
+
 /* x * 2^bits, saturated; bits up to 31 */
 GLOW_INLINE int32_t glow_q31_up(int32_t x, int32_t bits) {
   const int64_t y = (int64_t)x * ((int64_t)1 << bits);

@@ -12,7 +12,7 @@ from glowc.board import load_cpu
 from glowc.graph.fixed_point import multipliers, scaled, scaled_wide
 from glowc.graph.text import parse
 from glowc.graph.types import DType
-from glowc.kernels.common.factors import fit
+from glowc.kernels.common.factors import fit, high_factors
 from glowc.kernels.dsp.ends import Factors
 from glowc.lower.lowering import lower_graph
 from glowc.ops.interp import run_graph
@@ -109,3 +109,19 @@ def test_a_channel_of_factor_0_is_its_zero_point_by_a_usual_factor() -> None:
     given = run_program(program, {"x": x})["y"]
     assert np.array_equal(given, run_graph(graph, {"x": x})["y"])
     assert (given[:, 1] == -5).all()
+
+
+@pytest.mark.parametrize(("bits", "least", "most"), [(31, -16, 0), (32, -17, -1)])
+def test_codes_of_16_bits_are_upper_parts_of_products(bits: int, least: int, most: int) -> None:
+    rng = np.random.default_rng(bits)
+    sums = np.concatenate((rng.integers(-(1 << 31), 1 << 31, 5000), [-(1 << 31), (1 << 31) - 1, 0, -1, 1]))
+    for shift in (least, -9, most):
+        for mul in (1 << 30, (1 << 31) - 1, 0x7FFF0000, 0x7FFEFFFF, int(rng.integers(1 << 30, 1 << 31))):
+            constants = {"mul": np.asarray([mul], np.int32), "shift": np.asarray([shift], np.int8), "bias": np.zeros(1)}
+            found = high_factors(constants, 1, bits)
+            assert found is not None
+            codes = (sums * int(found["mul"][0]) + (1 << bits - 1)) >> bits
+            np.testing.assert_array_equal(codes, scaled_wide(sums, mul, shift))
+    for outside in (least - 1, most + 1):
+        wrong = {"mul": np.asarray([1 << 30] * 2), "shift": np.asarray([least, outside]), "bias": np.zeros(2)}
+        assert high_factors(wrong, 2, bits) is None

@@ -64,6 +64,20 @@ def fit(constants: Arrays) -> bool:
     return bool((mul >= LEAST_MUL).all() and (shift <= -1).all() and (shift >= -MOST_PLACES).all())
 
 
+def high_factors(constants: Arrays, count: int, bits: int) -> Arrays | None:
+    """Return the constants of `count` outputs whose codes are upper parts of products; None where one's are not.
+
+    TensorFlow Lite's code of a sum of int16 codes, (sum * m + half) >> n with m < 2^15, is (sum * mul + half) >> bits
+    with mul = m * 2^(bits - n), where 0 <= bits - n <= 16: one instruction that rounds. The sums fit 32 bits.
+    """
+    mul, shift = (np.broadcast_to(constants[key].reshape(-1), (count,)).astype(np.int64) for key in ("mul", "shift"))
+    left = shift + (bits - 15)
+    if left.min() < 0 or left.max() > 16:
+        return None
+    reduced = np.where(mul < 0x7FFF0000, (mul + (1 << 15)) >> 16, 0x7FFF)
+    return {"bias": constants["bias"].astype(np.int32), "mul": (reduced << left).astype(np.int32)}
+
+
 def is_right_shift(instr: Instr, key: str = "shift") -> bool:
     """Say whether sums of a kernel with one factor are multiplied and shifted to the right."""
     return -MOST_PLACES <= instr.int_(key) <= -1

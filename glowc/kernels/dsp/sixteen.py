@@ -15,6 +15,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
+from glowc.kernels.common.factors import high_factors
 from glowc.kernels.common.float_shift import columns, rows
 from glowc.kernels.common.sums import bias_around_zero, fit_words, sums
 from glowc.kernels.dsp.forms import joined
@@ -55,7 +56,8 @@ class WidePlan(Plan):
     """`channels` whose sums are in scratch at a time; `full`: all int8 codes are allowed.
 
     path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
-    layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's. `narrow`:
+    layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's, `high`: by
+    upper words of products. `narrow`:
     weights are bytes, and scales in their stream. `end`: how scaled sums become codes
     (templates/kernels/dsp/_sixteen.j2). `filled`: padding has the zero point of the inputs, which is in the biases.
     """
@@ -65,6 +67,7 @@ class WidePlan(Plan):
     shifts: bool = False
     short: bool = False
     fixed: bool = False
+    high: bool = False
     narrow: bool = False
     end: str = ""
     filled: bool = False
@@ -89,9 +92,11 @@ def _is_fixed(instr: Instr) -> bool:
     return any(operand.role == "mul" for operand in instr.operands) and not instr.kernel.endswith("rs")
 
 
-def prepare_ends(_: Arrays, instr: Instr) -> Prepared:
-    """Constants stay; say how sums end."""
-    return Prepared(plan=WidePlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr), end=_end(instr)))
+def prepare_ends(constants: Arrays, instr: Instr) -> Prepared:
+    """Constants stay, but for factors by upper words; say how sums end."""
+    plan = WidePlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr), end=_end(instr))
+    high = high_factors(constants, constants["bias"].size, 32) if instr.kernel.endswith("q15") else None
+    return Prepared(high or {}, replace(plan, high=high is not None))
 
 
 def _are_kinds(instr: Instr) -> bool:
@@ -144,7 +149,9 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     biases = np.zeros(len(padded), np.int64)
     biases[:channels] = bias
     if plan.fixed:
-        return _prepare_fixed(pairs, biases.reshape(-1, 2), constants, plan)
+        high = high_factors(constants, channels, 32) if instr.kernel.endswith("q15") else None
+        plan = replace(plan, high=high is not None)
+        return _prepare_fixed(pairs, biases.reshape(-1, 2), {**constants, **(high or {})}, plan)
     if not plan.shifts and _are_bytes(pairs):
         return _prepare_scaled(pairs, biases.reshape(-1, 2), constants, plan)
     halves, none = pairs.transpose(0, 2, 1, 3), np.zeros((len(pairs), 2), np.int32)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import UNFIT, Prepared
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
-from glowc.kernels.common.sums import bias_around_zero
+from glowc.kernels.common.factors import high_factors
+from glowc.kernels.common.float_shift import columns, rows
+from glowc.kernels.common.sums import bias_around_zero, fit_words
 from glowc.kernels.mve.shared import FAST
 from glowc.kernels.mve.stream import group_records
 from glowc.kernels.shapes import Conv
@@ -22,7 +25,12 @@ _SCRATCH_BYTES = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WidePlan(Plan):
-    """path: "point", one input pixel is the window; "rows", the columns of a kernel row are adjacent; "taps"."""
+    """path: "point", one input pixel is the window; "rows", the columns of a kernel row are adjacent; "taps".
+
+    `high`: codes are upper words of products with factors in place of scales.
+    """
+
+    high: bool = False
 
 
 def _are_kinds(instr: Instr) -> bool:
@@ -84,6 +92,23 @@ def _streamed(constants: Arrays, channels: int, plan: Plan, instr: Instr) -> Pre
     return Prepared({**EMPTY, "weights": words}, plan)
 
 
+def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray], template: str) -> KernelVariant:
+    """Return a variant as `plain` for layers of TensorFlow Lite whose codes are upper words of products."""
+    assert plain.prepare is not None
+    prepare_plain = plain.prepare
+
+    def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+        high = high_factors(constants, constants["bias"].size, 32)
+        if high is None or not fit_words(constants, by_channel(constants["weights"]), instr):
+            return UNFIT
+        found = {"weights": constants["weights"], "bias": high["bias"], "scale": high["mul"]}
+        done = prepare_plain(found, instr)
+        packed = {"mul" if role == "scale" else role: array for role, array in done.constants.items()}
+        return replace(done, constants=packed, plan=replace(plan_in(done, WidePlan), high=True))
+
+    return replace(plain, prepare=prepare_fixed, packs=frozenset({"weights", "bias", "mul"}), template=template)
+
+
 def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants."""
     shape = Conv.of(instr)
@@ -117,4 +142,11 @@ FC = replace(
     _LAYER, accepts=_is_possible, prepare=prepare_fc, records=lambda instr: group_records(instr, instr.int_("out_n"))
 )
 
-VARIANTS = {"conv_s16": (CONV,), "dwconv_s16": (DEPTHWISE,), "fc_s16": (FC,)}
+VARIANTS = {
+    "conv_s16": (CONV,),
+    "conv_s16q15": (_fixed(CONV, rows, "conv_s16"),),
+    "dwconv_s16": (DEPTHWISE,),
+    "dwconv_s16q15": (_fixed(DEPTHWISE, columns, "dwconv_s16"),),
+    "fc_s16": (FC,),
+    "fc_s16q15": (_fixed(FC, rows, "fc_s16"),),
+}

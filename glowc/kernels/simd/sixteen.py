@@ -12,6 +12,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.base import prepare as prepare_variant
+from glowc.kernels.common.factors import high_factors
 from glowc.kernels.common.float_shift import columns
 from glowc.kernels.common.float_shift import rows as conv_rows
 from glowc.kernels.common.rows import are_centred
@@ -31,7 +32,8 @@ _SCRATCH_BYTES = 16384
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SixteenPlan(Plan):
     """`shifts`: the layer ends in a multiplication and a shift; `sixteen` channels at a time. `fixed`: codes end in
-    TensorFlow Lite's multiplier and shift, one by one. `filled`: padding has the zero point of the inputs, which is in
+    TensorFlow Lite's multiplier and shift, one by one; `high`: by upper words of products, which the multipliers are
+    made for. `filled`: padding has the zero point of the inputs, which is in
     the biases.
     """
 
@@ -39,6 +41,7 @@ class SixteenPlan(Plan):
     sixteen: bool = False
     fixed: bool = False
     filled: bool = False
+    high: bool = False
 
 
 def _scratch(instr: Instr) -> int:
@@ -110,9 +113,10 @@ def _accepts_fc(instr: Instr) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WideTapsPlan(TapsPlan):
-    """The taps of a depthwise window. `fixed`: as in SixteenPlan."""
+    """The taps of a depthwise window. `fixed`, `high`: as in SixteenPlan."""
 
     fixed: bool = False
+    high: bool = False
 
 
 def _prepare_depthwise(_: Arrays, instr: Instr) -> Prepared:
@@ -128,10 +132,18 @@ def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray])
     """Return a variant as `plain` for layers whose sums of products need no more than 32 bits, else UNFIT."""
 
     def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
-        fits = fit_words(constants, by_channel(constants["weights"]), instr)
-        return prepare_variant(plain, constants, instr) if fits else UNFIT
+        if not fit_words(constants, by_channel(constants["weights"]), instr):
+            return UNFIT
+        done, channels = prepare_variant(plain, constants, instr), constants["bias"].size
+        high = high_factors(constants, channels, 31) if instr.kernel.endswith("q15") else None
+        if high is None:
+            return done
+        plan = done.plan
+        assert isinstance(plan, (SixteenPlan, WideTapsPlan))
+        return replace(done, constants={**done.constants, **high}, plan=replace(plan, fixed=False, high=True))
 
-    return replace(plain, prepare=prepare_fixed, packs=plain.packs | {"weights", "bias"}, header="glow_neon_wide_q31.h")
+    packs = plain.packs | {"weights", "bias", "mul"}
+    return replace(plain, prepare=prepare_fixed, packs=packs, header="glow_neon_wide_q31.h")
 
 
 def _accepts_pairs(instr: Instr) -> bool:
