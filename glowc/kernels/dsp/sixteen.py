@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import UNFIT, KernelVariant, Prepared
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.factors import high_factors
 from glowc.kernels.common.float_shift import columns, rows
 from glowc.kernels.common.sums import bias_around_zero, fit_words, sums
+from glowc.kernels.common.windows import TapsPlan, taps_plan
 from glowc.kernels.dsp.forms import joined
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import quad_stream, words_before
 from glowc.kernels.records import Records, equal_records, plain_records
-from glowc.program.ir import Instr, Plan
+from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _PIXELS = 4
@@ -52,7 +53,7 @@ def _scratch(instr: Instr) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WidePlan(Plan):
+class WidePlan(TapsPlan):
     """`channels` whose sums are in scratch at a time; `full`: all int8 codes are allowed.
 
     path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
@@ -60,6 +61,7 @@ class WidePlan(Plan):
     upper words of products. `narrow`:
     weights are bytes, and scales in their stream. `end`: how scaled sums become codes
     (templates/kernels/dsp/_sixteen.j2). `filled`: padding has the zero point of the inputs, which is in the biases.
+    Depthwise layers have the taps of whole windows.
     """
 
     full: bool = False
@@ -97,6 +99,12 @@ def prepare_ends(constants: Arrays, instr: Instr) -> Prepared:
     plan = WidePlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr), end=_end(instr))
     high = high_factors(constants, constants["bias"].size, 32) if instr.kernel.endswith("q15") else None
     return Prepared(high or {}, replace(plan, high=high is not None))
+
+
+def prepare_depthwise(constants: Arrays, instr: Instr) -> Prepared:
+    """The same; whole windows have their taps one by one."""
+    done, taps = prepare_ends(constants, instr), taps_plan(instr)
+    return replace(done, plan=replace(plan_in(done, WidePlan), k_h=taps.k_h, k_w=taps.k_w))
 
 
 def _are_kinds(instr: Instr) -> bool:
@@ -207,8 +215,10 @@ CONV = KernelVariant(
     "dsp", also=FPU, rank=11, header="glow_dsp_shift.h", accepts=_accepts, prepare=prepare, packs=WEIGHTED,
     scratch_bytes=_scratch, streams=True, row_block=4, records=_records,
 )  # fmt: skip
-DEPTHWISE = KernelVariant("dsp", rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_ends)
-FC = replace(DEPTHWISE, accepts=_accepts_fc, records=plain_records)
+DEPTHWISE = KernelVariant(
+    "dsp", rank=11, header="glow_dsp_sixteen.h", accepts=_accepts_depthwise, prepare=prepare_depthwise
+)
+FC = replace(DEPTHWISE, accepts=_accepts_fc, prepare=prepare_ends, records=plain_records)
 
 
 def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray], template: str) -> KernelVariant:
