@@ -126,8 +126,8 @@ class LinearPlan(ByteRowPlan):
     fixed: bool = False
 
     def sum(self, k: int = 0) -> str:
-        """Return the linear form of the codes k after i, in 2^-shift."""
-        return f"{self.left(k)} * {self.a_mul} + {self.right(k)} * {self.b_mul} + {self.offset}"
+        """Return the linear form of the codes k after i, in 2^-shift; `a_mul` and `b_mul` are variables."""
+        return f"{self.left(k)} * a_mul + {self.right(k)} * b_mul + {self.offset}"
 
     def code(self, sum_: str, p: Printed) -> str:
         """Return the code of such a sum."""
