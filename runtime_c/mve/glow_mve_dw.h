@@ -22,8 +22,8 @@
   "vmul.f32 q3, q3, q7\n" "vcvtn.s32.f32 q1, q1\n" "vqmovnb.s32 q0, q0\n" "vcvtn.s32.f32 q2, q2\n" \
   "vqmovnt.s32 q0, q1\n" "vcvtn.s32.f32 q3, q3\n" "vqmovnb.s32 q2, q2\n" "vqadd.s16 q0, q0, " zp "\n" \
   "vqmovnt.s32 q2, q3\n" "vqmovnb.s16 q0, q0\n" "vqadd.s16 q2, q2, " zp "\n" "vqmovnt.s16 q0, q2\n" clamp
-/* Sums in integers, with the zero point in them, to bytes: shifted to the left, times a multiplier / 2^31, downwards, then
- * shifted to the right, halves up. */
+/* Sums in integers, with the zero point and a half in them, to bytes: shifted to the left, times a multiplier / 2^31,
+ * then shifted to the right, both downwards. */
 #define GLOW_MVE_DW_SHIFT 11
 #define GLOW_MVE_DW_FRACTION 16
 #define GLOW_MVE_DW_FREE ""
@@ -67,32 +67,30 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
  * VADD, so that loads, products and the others take turns; of each two that follow one another none waits for the same
  * unit or for the other's result. r11: 2^GLOW_MVE_DW_SHIFT, or the zero point. */
 #define GLOW_MVE_DW9_BLOCK_FIXED(clamp) \
-  "vldrb.8 q1, [r1], #16\n" "vldrw.32 q0, [r9, #144]\n" "vmullt.s8 q2, q1, q0\n" "vldrb.8 q3, [r0], #16\n" \
-  "vmullb.s8 q4, q1, q0\n" "vldrw.32 q5, [r9, #128]\n" "vmullb.s8 q6, q3, q5\n" "vldrw.32 q7, [r9, #176]\n" \
-  "vadd.i16 q1, q6, q4\n" "vmullt.s8 q0, q3, q5\n" "vmovlb.s16 q6, q1\n" "vldrb.8 q4, [r3], #16\n" \
-  "vmullb.s8 q5, q4, q7\n" "vldrw.32 q3, [r9, #160]\n" "vmullt.s8 q4, q4, q7\n" "vadd.i16 q7, q0, q2\n" \
-  "vldrb.8 q2, [r2], #16\n" "vmullt.s8 q0, q2, q3\n" "vmovlt.s16 q1, q1\n" "vmullb.s8 q3, q2, q3\n" \
-  "vadd.i16 q2, q0, q4\n" "vldrw.32 q4, [r9, #192]\n" "vmovlt.s16 q0, q7\n" "vqdmlah.s32 q0, q2, r12\n" \
-  "vadd.i16 q3, q3, q5\n" "vqdmlah.s32 q1, q3, r12\n" "vmovlb.s16 q5, q3\n" "vldrb.8 q3, [r4], #16\n" \
-  "vadd.i32 q6, q6, q5\n" "vmullb.s8 q5, q3, q4\n" "vmovlb.s16 q7, q7\n" "vmullt.s8 q4, q3, q4\n" \
-  "vmovlb.s16 q3, q2\n" "vldrb.8 q2, [r5], #16\n" "vadd.i32 q7, q7, q3\n" "vldrw.32 q3, [r9, #208]\n" \
-  "vmullt.s8 q3, q2, q3\n" "vadd.i16 q4, q4, q3\n" "vqdmlah.s32 q0, q4, r12\n" "vmovlb.s16 q3, q4\n" \
-  "vldrw.32 q4, [r9, #208]\n" "vadd.i32 q7, q7, q3\n" "vmullb.s8 q3, q2, q4\n" "vldrw.32 q2, [r9, #224]\n" \
-  "vadd.i16 q4, q5, q3\n" "vqdmlah.s32 q1, q4, r12\n" "vmovlb.s16 q5, q4\n" "vldrb.8 q3, [r6], #16\n" \
-  "vadd.i32 q6, q6, q5\n" "vmullb.s8 q4, q3, q2\n" "vldrw.32 q5, [r9, #240]\n" "vmullt.s8 q3, q3, q2\n" \
-  "vldrb.8 q2, [r7], #16\n" "vmullb.s8 q5, q2, q5\n" "vadd.i16 q5, q4, q5\n" "vldrw.32 q4, [r9, #240]\n" \
-  "vmullt.s8 q4, q2, q4\n" "vldrb.8 q2, [r8], #16\n" "vadd.i16 q4, q3, q4\n" "vqdmlah.s32 q0, q4, r12\n" \
-  "vmovlb.s16 q3, q4\n" "vqdmlah.s32 q1, q5, r12\n" "vadd.i32 q7, q7, q3\n" "vldrw.32 q4, [r9, #256]\n" \
-  "vmovlb.s16 q3, q5\n" "vmullt.s8 q5, q2, q4\n" "vadd.i32 q6, q6, q3\n" "vmullb.s8 q3, q2, q4\n" \
-  "vmovlb.s16 q2, q5\n" "vldrw.32 q4, [r9, #96]\n" "vadd.i32 q7, q7, q2\n" "vldrw.32 q2, [r9, #32]\n" \
-  "vqdmlah.s32 q0, q5, r12\n" "vmovlb.s16 q5, q3\n" "vmla.s32 q2, q7, r11\n" "vldrw.32 q7, [r9, #16]\n" \
-  "vadd.i32 q6, q6, q5\n" "vqdmlah.s32 q1, q3, r12\n" "vldrw.32 q5, [r9, #64]\n" "vqdmulh.s32 q3, q2, q4\n" \
-  "vldrw.32 q4, [r9, #48]\n" "vmla.s32 q4, q0, r11\n" "vldrw.32 q2, [r9, #80]\n" "vmla.s32 q7, q1, r11\n" \
-  "vldrw.32 q0, [r9, #112]\n" "vqdmulh.s32 q1, q4, q0\n" "vldrw.32 q4, [r9], #272\n" "vmla.s32 q4, q6, r11\n" \
-  "vqrshrnb.s32 q3, q3, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q0, q4, q5\n" \
-  "vqrshrnb.s32 q0, q0, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q6, q7, q2\n" \
-  "vqrshrnt.s32 q0, q6, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" \
-  "vqrshrnt.s32 q3, q1, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q3\n" clamp \
+  "vldrw.32 q4, [r9, #128]\n" "vldrb.8 q1, [r0], #16\n" "vmullt.s8 q2, q1, q4\n" "vldrb.8 q3, [r1], #16\n" \
+  "vmullb.s8 q0, q1, q4\n" "vldrw.32 q5, [r9, #144]\n" "vmullt.s8 q6, q3, q5\n" "vldrw.32 q7, [r9, #176]\n" \
+  "vadd.i16 q4, q2, q6\n" "vmullb.s8 q1, q3, q5\n" "vmovlt.s16 q2, q4\n" "vldrb.8 q6, [r3], #16\n" \
+  "vmullb.s8 q5, q6, q7\n" "vldrb.8 q3, [r2], #16\n" "vmullt.s8 q7, q6, q7\n" "vldrw.32 q6, [r9, #160]\n" \
+  "vadd.i16 q0, q0, q1\n" "vmullt.s8 q1, q3, q6\n" "vmovlb.s16 q4, q4\n" "vmullb.s8 q6, q3, q6\n" \
+  "vadd.i16 q3, q1, q7\n" "vqdmlah.s32 q2, q3, r12\n" "vmovlt.s16 q1, q0\n" "vldrb.8 q7, [r4], #16\n" \
+  "vadd.i16 q5, q6, q5\n" "vqdmlah.s32 q1, q5, r12\n" "vmovlb.s16 q6, q3\n" "vldrw.32 q3, [r9, #192]\n" \
+  "vadd.i32 q4, q4, q6\n" "vmullt.s8 q6, q7, q3\n" "vmovlb.s16 q0, q0\n" "vmullb.s8 q3, q7, q3\n" \
+  "vmovlb.s16 q7, q5\n" "vldrw.32 q5, [r9, #208]\n" "vadd.i32 q7, q0, q7\n" "vldrb.8 q0, [r5], #16\n" \
+  "vmullb.s8 q5, q0, q5\n" "vadd.i16 q5, q3, q5\n" "vldrw.32 q3, [r9, #208]\n" "vmullt.s8 q3, q0, q3\n" \
+  "vldrb.8 q0, [r6], #16\n" "vadd.i16 q3, q6, q3\n" "vqdmlah.s32 q2, q3, r12\n" "vmovlb.s16 q6, q3\n" \
+  "vqdmlah.s32 q1, q5, r12\n" "vmovlb.s16 q3, q5\n" "vldrw.32 q5, [r9, #224]\n" "vadd.i32 q3, q7, q3\n" \
+  "vmullt.s8 q7, q0, q5\n" "vadd.i32 q6, q4, q6\n" "vldrw.32 q4, [r9, #240]\n" "vmullb.s8 q0, q0, q5\n" \
+  "vldrb.8 q5, [r7], #16\n" "vmullb.s8 q4, q5, q4\n" "vadd.i16 q4, q0, q4\n" "vldrw.32 q0, [r9, #240]\n" \
+  "vmullt.s8 q5, q5, q0\n" "vldrb.8 q0, [r8], #16\n" "vadd.i16 q7, q7, q5\n" "vqdmlah.s32 q2, q7, r12\n" \
+  "vmovlb.s16 q5, q4\n" "vqdmlah.s32 q1, q4, r12\n" "vmovlb.s16 q4, q7\n" "vldrw.32 q7, [r9, #256]\n" \
+  "vadd.i32 q3, q3, q5\n" "vmullt.s8 q5, q0, q7\n" "vadd.i32 q6, q6, q4\n" "vqdmlah.s32 q2, q5, r12\n" \
+  "vmovlb.s16 q4, q5\n" "vmullb.s8 q5, q0, q7\n" "vadd.i32 q7, q6, q4\n" "vqdmlah.s32 q1, q5, r12\n" \
+  "vmovlb.s16 q0, q5\n" "vldrw.32 q4, [r9, #16]\n" "vadd.i32 q6, q3, q0\n" "vldrw.32 q5, [r9, #48]\n" \
+  "vmla.s32 q4, q1, r11\n" "vldrw.32 q3, [r9, #80]\n" "vmla.s32 q5, q2, r11\n" "vldrw.32 q0, [r9], #272\n" \
+  "vmla.s32 q0, q6, r11\n" "vldrw.32 q1, [r9, #-208]\n" "vqdmulh.s32 q2, q0, q1\n" "vldrw.32 q6, [r9, #-240]\n" \
+  "vqdmulh.s32 q0, q4, q3\n" "vldrw.32 q1, [r9, #-160]\n" "vshrnb.i32 q0, q2, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" \
+  "vqdmulh.s32 q3, q5, q1\n" "vldrw.32 q4, [r9, #-176]\n" "vmla.s32 q6, q7, r11\n" "vqmovnb.s16 q0, q0\n" \
+  "vqdmulh.s32 q2, q6, q4\n" "vshrnb.i32 q3, q2, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqmovnt.s16 q0, q3\n" clamp \
   "vstrb.8 q0, [r10], #16\n"
 #define GLOW_MVE_DW9_BLOCK(clamp) \
   "vldrw.32 q6, [r9, #144]\n" "vldrb.8 q1, [r1], #16\n" "vmullt.s8 q2, q1, q6\n" "vldrw.32 q3, [r9, #128]\n" \
@@ -152,12 +150,12 @@ typedef void glow_mve_dw9_fn(glow_mve_dw9_t *);
   "vmla.s32 q0, q2, r12\n" "vldrw.32 q4, [r9]\n" "vmovlb.s16 q1, q5\n" "add r9, r9, lr\n" "add r11, r11, lr\n" \
   "vldrw.32 q2, [r11]\n" "vmla.s32 q2, q7, r12\n" "vldrw.32 q5, [r9]\n" "add r9, r9, lr\n" "add r11, r11, lr\n" \
   "vadd.i32 q3, q3, q1\n" "vqdmulh.s32 q0, q0, q4\n" "vldrw.32 q7, [r9]\n" \
-  "vqrshrnb.s32 q0, q0, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q2, q2, q5\n" "vldrw.32 q1, [r11]\n" \
+  "vqdmulh.s32 q2, q2, q5\n" "vldrw.32 q1, [r11]\n" \
   "vmla.s32 q1, q3, r12\n" "add r9, r9, lr\n" "add r11, r11, lr\n" "vldrw.32 q4, [r9]\n" \
-  "vqrshrnt.s32 q0, q2, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q1, q1, q7\n" "vldrw.32 q5, [r11]\n" \
-  "vqrshrnb.s32 q1, q1, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vmla.s32 q5, q6, r12\n" "vqmovnb.s16 q0, q0\n" \
-  "vqdmulh.s32 q5, q5, q4\n" "ldr r12, [sp, #8]\n" "vqrshrnt.s32 q1, q5, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" \
-  "ldr lr, [r12, #80]\n" "vqmovnt.s16 q0, q1\n" clamp \
+  "vshrnb.i32 q2, q0, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" "vqdmulh.s32 q1, q1, q7\n" "vldrw.32 q5, [r11]\n" \
+  "vmla.s32 q5, q6, r12\n" "vqmovnb.s16 q0, q2\n" \
+  "vqdmulh.s32 q5, q5, q4\n" "ldr r12, [sp, #8]\n" "vshrnb.i32 q5, q1, #" GLOW_TEXT(GLOW_MVE_DW_FRACTION) "\n" \
+  "ldr lr, [r12, #80]\n" "vqmovnt.s16 q0, q5\n" clamp \
   "vpst\n" "vstrbt.8 q0, [r10]\n" "add r10, r10, lr\n"
 #define GLOW_MVE_DW9_LEFT_SCALED(clamp) \
   "ldr lr, [r12, #116]\n" "mov r11, r9\n" "add r9, r9, lr, lsl #1\n" "vpst\n" "vldrbt.8 q5, [r3], #16\n" "vpst\n" \

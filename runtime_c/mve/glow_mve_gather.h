@@ -6,6 +6,7 @@
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve_dot.h"
+#include "glow_mve_point.h"
 #include "glow_mve_run.h"
 
 /* `count` columns of `channels` bytes from column `left` of a row of `width`; those outside hold `value`. */
@@ -87,8 +88,8 @@ GLOW_INLINE void glow_mve_gather(int8_t *to, const int8_t *from, const uint16_t 
   GLOW_INLINE void glow_mve_gather_run##vectors(int8_t *to, const int8_t *from, int32_t step, \
                                                   const uint16_t *offset, int32_t count) { \
     __asm__ volatile(offsets "wls lr, %[count], 2f\n1: " loads "add %[from], %[from], %[step]\nle lr, 1b\n2:" \
-                     : [to] "+l"(to), [from] "+r"(from) \
-                     : [offset] "l"(offset), [step] "r"(step), [count] "r"(count) \
+                     : [to] "+l"(to), [from] "+r"(from), [offset] "+l"(offset) \
+                     : [step] "r"(step), [count] "r"(count) \
                      : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory"); \
   }
 #define GLOW_MVE_GATHER_OFFSETS(q, at) "vldrh.16 " q ", [%[offset], #" at "]\n"
@@ -103,7 +104,13 @@ GLOW_MVE_GATHER_RUN(1, GLOW_MVE_GATHER_OFFSETS("q2", "0"), GLOW_MVE_GATHER_EIGHT
 GLOW_MVE_GATHER_RUN(2, GLOW_MVE_GATHER_OFFSETS_2, GLOW_MVE_GATHER_TWO)
 GLOW_MVE_GATHER_RUN(3, GLOW_MVE_GATHER_OFFSETS_2 GLOW_MVE_GATHER_OFFSETS("q4", "32"),
                     GLOW_MVE_GATHER_TWO GLOW_MVE_GATHER_EIGHT("q4", "16"))
-GLOW_MVE_GATHER_RUN(4, GLOW_MVE_GATHER_OFFSETS_4, GLOW_MVE_GATHER_FOUR)
+/* inputs with even numbers and those with odd ones, stored 16 at a time */
+GLOW_MVE_GATHER_RUN(4,
+                    "vld20.16 {q2, q3}, [%[offset]]\nvld21.16 {q2, q3}, [%[offset]]!\n"
+                    "vld20.16 {q4, q5}, [%[offset]]\nvld21.16 {q4, q5}, [%[offset]]\n",
+                    "vldrb.u16 q0, [%[from], q2]\nvldrb.u16 q1, [%[from], q3]\nvldrb.u16 q6, [%[from], q4]\n"
+                    "vmovnt.i16 q0, q1\nvldrb.u16 q7, [%[from], q5]\nvmovnt.i16 q6, q7\nvstrb.8 q0, [%[to]], #16\n"
+                    "vstrb.8 q6, [%[to]], #16\n")
 GLOW_MVE_GATHER_RUN(5, GLOW_MVE_GATHER_OFFSETS_4 GLOW_MVE_GATHER_OFFSETS("q6", "64"),
                     GLOW_MVE_GATHER_FOUR GLOW_MVE_GATHER_EIGHT("q6", "16"))
 GLOW_MVE_GATHER_RUN(6, GLOW_MVE_GATHER_OFFSETS_4 GLOW_MVE_GATHER_OFFSETS("q6", "64") GLOW_MVE_GATHER_OFFSETS("q7", "80"),

@@ -23,7 +23,7 @@ def with_ties(case: Case, tied: Iterable[int]) -> Case:
     return replace(case, arrays={**case.arrays, "scale": scale})
 
 
-LINES = {"helium": Line(11, 31, 16, added=False), "dsp": Line(8, 32, 10, added=True)}
+LINES = {"helium": Line(11, 31, 16, added=False, halves=False), "dsp": Line(8, 32, 10, added=True)}
 
 
 def _codes(ends: Ends, sums: np.ndarray, zp: int, bounds: tuple[int, int]) -> np.ndarray:
@@ -39,7 +39,7 @@ def _by_line(line: Line, sums: np.ndarray, offset: int, mul: int, zp: int) -> np
     """Return the codes as a core computes them."""
     shifted = sums * (1 << line.shift) + offset
     assert np.abs(shifted).max() < 1 << 31
-    start = (zp << line.fraction if line.added else 0) + (1 << line.fraction >> 1)
+    start = (zp << line.fraction if line.added else 0) + (1 << line.fraction >> 1 if line.halves else 0)
     return np.asarray((shifted * mul >> line.product) + start >> line.fraction)
 
 

@@ -1,8 +1,9 @@
 """Endings of sums as one multiplication in integers, a straight line, where every code is proved to be that of the
 definition: a float32 scale, or TensorFlow Lite's multiplier and shift.
 
-The code is floor((sum 2^shift + offset) mul / 2^(product + fraction) + 1/2), with the zero point added to it or in the
-offset. It rises with the sum as the definition does: both agree everywhere when they step to each code at the same sum.
+The code is floor((sum 2^shift + offset) mul / 2^(product + fraction) + 1/2), or the same without the half, which is in
+the offset then; the zero point is added to it or in the offset, too. It rises with the sum as the definition does: both
+agree everywhere when they step to each code at the same sum.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ Span = tuple[np.ndarray, np.ndarray]
 class Line:
     """How a core computes it: bits by which sums are shifted to the left, those of the product that fall away at once
     (31 or 32), and those of what is left that are fractions. The zero point is `added` to that, or it is in the offset.
+    So is a half, unless the last shift rounds `halves` up.
     """
 
     shift: int
     product: int
     fraction: int
     added: bool
+    halves: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,10 @@ class _Offsets:
         one, added, half = 1 << line.shift, zp if line.added else 0, line.product + line.fraction - 1
         reached = np.where(steps <= high, np.maximum(steps, low) * one, _NEVER)
         missed = np.where(steps > low, np.minimum(steps - 1, high) * one, -_NEVER)
-        return _Offsets((1 - 2 * (codes - added)) << half, (zp - added) << half + 1, reached, missed, one)
+        below = 1 if line.halves else 0
+        return _Offsets(
+            (below - 2 * (codes - added)) << half, (2 * (zp - added) + 1 - below) << half, reached, missed, one
+        )
 
     def __call__(self, mul: np.ndarray) -> Span:
         """Return the least and the greatest offset of each channel, for its multiplier."""

@@ -16,6 +16,7 @@ from glowc.kernels.mve.conv_plans import (
     PackedPlan,
     PointPlan,
     RunPlan,
+    UnrolledPlan,
     WindowRowsPlan,
     choose_plan,
     rows_are_one,
@@ -43,7 +44,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     weights = constants["weights"].reshape(shape.out_c, segments, -1)
     if isinstance(plan, RunPlan | PackedPlan | GatherPlan):
         weights = np.pad(weights, ((0, 0), (0, 0), (0, plan.held - weights.shape[2])))
-    packed = {**ends.empty, "weights": stream(weights, constants["bias"], ends, instr.int_("in_zp"))}
+    lines_of = instr if isinstance(plan, RunPlan | PackedPlan | UnrolledPlan) else None
+    packed = {**ends.empty, "weights": stream(weights, constants["bias"], ends, instr.int_("in_zp"), lines_of)}
     if isinstance(plan, PackedPlan | GatherPlan) and not plan.table_in_scratch:
         packed["bias"] = gather_table(shape)
     return Prepared(packed, plan)
@@ -63,7 +65,11 @@ def gather_table(shape: Conv) -> np.ndarray:
 def placed(instr: Instr) -> Plan:
     """Return the plan once rings and directions are settled: they say whether rows are one."""
     plan = instr.plan
-    return replace(plan, merged=rows_are_one(Conv.of(instr))) if isinstance(plan, PointPlan | RunPlan) else plan
+    return (
+        replace(plan, merged=rows_are_one(Conv.of(instr)))
+        if isinstance(plan, PointPlan | RunPlan | UnrolledPlan)
+        else plan
+    )
 
 
 def scratch_bytes(instr: Instr) -> int:

@@ -9,12 +9,14 @@ from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.mve.stream import GROUP, VECTOR, end_bytes, suffix_of
 from glowc.kernels.shapes import Conv
-from glowc.program.ir import Instr
+from glowc.program.ir import Instr, Plan
 
 _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
 _GATHERED = 128  # inputs of a pixel that a table of offsets serves
 _RUN_INPUTS = (8, 16, 32)  # of a pixel in place, which a glow_mve_run takes
 _RUN_PIXELS = 8  # fewer in a row are not worth the start of glow_mve_run
+_UNROLLED_INPUTS = range(36, 117, 4)  # words, in reach of the offsets of loads
+_UNROLLED_WORTH = 400  # pairs of pixels times groups of channels for which code is printed
 _MOST_PIXELS = 32  # that are gathered before they are multiplied
 _PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
 _CACHED_BYTES, _BLOCK_BYTES = 24 << 10, 16 << 10  # of weights that a data cache keeps, and a block of others
@@ -38,13 +40,37 @@ def _runs() -> range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unrolled(Plan):
+    """Code that is printed for `held` inputs of a pixel: blocks of 16, the last one of fewer; how it ends."""
+
+    held: int
+    clamp: str
+
+    @property
+    def whole(self) -> int:
+        """Blocks of 16 inputs."""
+        return self.held // VECTOR
+
+    @property
+    def tail(self) -> int:
+        """Inputs of the last block, if it has fewer; 0: none."""
+        return self.held % VECTOR
+
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of four output channels in the stream."""
+        return GROUP * self.held + end_bytes("scaled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConvPlan(LayerPlan):
     """How a convolution reads the inputs of a pixel. Biases and scales are in the stream of weights.
 
-    `end`: by which functions sums become codes (`stream.end_of`).
+    `end`: by which functions sums become codes (`stream.end_of`); `code`: what multiplies, if it is printed.
     """
 
     end: str
+    code: Unrolled | None = None
 
     @property
     def ends_bytes(self) -> int:
@@ -74,6 +100,14 @@ class PointPlan(ConvPlan):
     """A pixel's inputs in place, for all outputs of two pixels; `merged`: rows are one, whose pixels are adjacent."""
 
     path: str = "point"
+    merged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrolledPlan(ConvPlan):
+    """As PointPlan, by `code` for the number of inputs."""
+
+    path: str = "unrolled"
     merged: bool
 
 
@@ -166,14 +200,14 @@ class GatherPlan(StepsPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedPlan(ConvPlan):
-    """The `taps` inputs of `pixels` pixels, `pitch` bytes apart, are gathered, then multiplied by `run`.
+    """The `taps` inputs of `pixels` pixels, `pitch` bytes apart, are gathered, then multiplied by `run`, or `code`.
 
     Of each pixel `held` are multiplied, zeros after the others. The table of offsets is in the scratch after the
     pixels (`table_in_scratch`), or a constant, in the operand `biases`.
     """
 
     path: str = "packed"
-    run: str
+    run: str = ""
     taps: int
     held: int
     pitch: int
@@ -213,7 +247,18 @@ def _in_place(shape: Conv, end: str, function: str) -> ConvPlan:
     if adjacent and shape.in_c in _RUN_INPUTS and shape.out_w >= _RUN_PIXELS:
         run = f"glow_mve_run{shape.in_c}{function}"
         return RunPlan(end=end, run=run, held=shape.in_c, merged=rows_are_one(shape))
+    if code := _unrolled(shape, end, function):
+        return UnrolledPlan(end=end, code=code, merged=rows_are_one(shape))
     return PointPlan(end=end, merged=rows_are_one(shape))
+
+
+def _unrolled(shape: Conv, end: str, function: str) -> Unrolled | None:
+    """Return code for a pixel's number of inputs, if it is possible and worth its bytes."""
+    groups = -(-shape.out_c // GROUP)
+    few = groups <= header_number("glow_mve_point.h", "GLOW_MVE_POINT_GROUPS") and shape.inputs in _UNROLLED_INPUTS
+    if end != "scaled" or not few or shape.out_h * shape.out_w // 2 * groups < _UNROLLED_WORTH:
+        return None
+    return Unrolled(held=shape.inputs, clamp="CLAMP" if function else "NARROW")
 
 
 def rows_are_one(shape: Conv) -> bool:
@@ -257,16 +302,28 @@ def _has_table(shape: Conv) -> bool:
 def _packed(shape: Conv, end: str, function: str) -> ConvPlan | None:
     """Return the plan of the least `held` that wastes little and leaves room for enough pixels."""
     taps = shape.inputs
+    if taps <= _runs()[-1] and (code := _unrolled(shape, end, function)):
+        pixels, in_scratch = _gathered_pixels(shape, taps)
+        return PackedPlan(
+            end=end, code=code, taps=taps, held=taps, pitch=_vectors(taps), pixels=pixels, table_in_scratch=in_scratch
+        )
     for held in (h for h in _runs() if taps <= h and (h - taps) * shape.out_c <= _PADDING):
-        pitch = _vectors(held)
-        for table in (table_bytes(taps), 0):
-            pixels = min((_room(shape) - table) // pitch, _MOST_PIXELS) // 2 * 2
-            if pixels >= _PACKED_PIXELS:
-                return PackedPlan(
-                    end=end, run=f"glow_mve_run{held}{function}", taps=taps, held=held, pitch=pitch, pixels=pixels,
-                    table_in_scratch=table > 0,
-                )  # fmt: skip
+        pixels, in_scratch = _gathered_pixels(shape, held)
+        if pixels >= _PACKED_PIXELS:
+            return PackedPlan(
+                end=end, run=f"glow_mve_run{held}{function}", taps=taps, held=held, pitch=_vectors(held), pixels=pixels,
+                table_in_scratch=in_scratch,
+            )  # fmt: skip
     return None
+
+
+def _gathered_pixels(shape: Conv, held: int) -> tuple[int, bool]:
+    """Return how many pixels have room, and whether the table has, too."""
+    for table in (table_bytes(shape.inputs), 0):
+        pixels = min((_room(shape) - table) // _vectors(held), _MOST_PIXELS) // 2 * 2
+        if pixels >= _PACKED_PIXELS:
+            break
+    return max(pixels, 2), table > 0
 
 
 def _gathered(shape: Conv, end: str) -> ConvPlan:

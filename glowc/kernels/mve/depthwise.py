@@ -79,7 +79,7 @@ def straight_form(
     sums = bias + extremes.min(0).sum(0), bias + extremes.max(0).sum(0)
     shift, fraction = (header_number("glow_mve_dw.h", f"GLOW_MVE_DW_{name}") for name in ("SHIFT", "FRACTION"))
     bounds = instr.int_("out_min"), instr.int_("out_max")
-    found = straight(Line(shift, 31, fraction, added=False), ends, sums, instr.int_("out_zp"), bounds)
+    found = straight(Line(shift, 31, fraction, added=False, halves=False), ends, sums, instr.int_("out_zp"), bounds)
     if not found.found.all():
         return None
     return (bias.astype(np.int64) * (1 << shift) + found.offset).astype(np.int32), found.mul.astype(np.int32)

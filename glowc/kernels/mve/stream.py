@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from glowc.kernels.common.factors import Ends, is_rectified
+from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.straight import Line, straight
 from glowc.kernels.mve.shared import is_clamped
 from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
@@ -19,10 +21,12 @@ GROUP = 4  # output channels
 VECTOR = 16  # bytes
 
 
-def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends | None, in_zp: int) -> np.ndarray:
+def stream(
+    weights: np.ndarray, bias: np.ndarray, ends: Ends | None, in_zp: int, lines_of: Instr | None = None
+) -> np.ndarray:
     """Return the stream of weights[O, segments, K] as bytes; copies of the last channel fill the last group up.
 
-    Without `ends` the channels share one, which is elsewhere.
+    Without `ends` the channels share one, which is elsewhere. Groups of the layer `lines_of` may end by lines.
     """
     out_n, segments, k = weights.shape
     groups, whole = -(-out_n // GROUP), k // VECTOR * VECTOR
@@ -31,9 +35,31 @@ def stream(weights: np.ndarray, bias: np.ndarray, ends: Ends | None, in_zp: int)
     blocks = w[..., :whole].reshape(groups, GROUP, segments, -1, VECTOR).transpose(0, 2, 3, 1, 4)
     tails = w[..., whole:].transpose(0, 2, 1, 3)
     runs = np.concatenate((blocks.reshape(groups, segments, -1), tails.reshape(groups, segments, -1)), axis=2)
-    biases = folded_bias(bias, weights.reshape(out_n, -1).astype(np.int64).sum(1), in_zp)[channels]
-    numbers = (a.view(np.int8).reshape(groups, -1) for a in (biases, *(end[channels] for end in end_arrays(ends))))
-    return np.concatenate((runs.reshape(groups, -1), *numbers), axis=1).reshape(-1)
+    biases = folded_bias(bias, weights.reshape(out_n, -1).astype(np.int64).sum(1), in_zp)
+    numbers = [a[channels].reshape(groups, -1) for a in (biases, *end_arrays(ends))]
+    if lines_of is not None and ends is not None and ends.shifts is None:
+        numbers = _with_lines(numbers, lines(weights.reshape(out_n, -1), biases, ends, lines_of)[:, channels])
+    return np.concatenate((runs.reshape(groups, -1), *(a.view(np.int8) for a in numbers)), axis=1).reshape(-1)
+
+
+def lines(weights: np.ndarray, biases: np.ndarray, ends: Ends, instr: Instr) -> np.ndarray:
+    """Return -offset and -mul, int32[2, O], of the line of each channel of weights[O, K] and inputs of -128 to 127
+    (runtime_c/mve/glow_mve_run.h); 0 where a channel has none.
+    """
+    extremes = np.stack([weights.astype(np.int64) * x for x in (-128, 127)])
+    sums = biases + extremes.min(0).sum(1), biases + extremes.max(0).sum(1)
+    shift = header_number("glow_mve_run.h", "GLOW_MVE_LINE_SHIFT")
+    bounds = instr.int_("out_min"), instr.int_("out_max")
+    found = straight(Line(shift, 31, 16, added=False, halves=False), ends, sums, instr.int_("out_zp"), bounds)
+    offset = biases.astype(np.int64) * (1 << shift) + found.offset
+    return np.where(found.found, -np.stack((offset, found.mul)), 0).astype(np.int32)
+
+
+def _with_lines(numbers: list[np.ndarray], found: np.ndarray) -> list[np.ndarray]:
+    """Return biases and scales [groups, 4], replaced in the groups all of whose channels have a line."""
+    by_group = found.reshape(2, -1, GROUP)
+    whole = (by_group[1] < 0).all(1)[:, None]
+    return [np.where(whole, line, number) for line, number in zip(by_group, numbers, strict=True)]
 
 
 def group_records(instr: Instr, channels: int, *, shared: bool = False) -> Records | None:
