@@ -47,7 +47,7 @@ def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
     yield winograd_tile.input_rows(sums=False)
     for fixed, ends in ((False, ("n8", "s8")), (True, ("r8", "v8", "n8", "s8"))):
         for end in ends:
-            yield winograd_tile.blocks(8, end, single=False, fixed=fixed)
+            yield winograd_tile.blocks(8, end, single=False, fixed=fixed, lines=False)
     for by, limited, stride, outputs in itertools.product(
         ("line", "scale", "multiplier"), (False, True), (1, 2), (4, 2)
     ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from glowc.asm.insn import CORE, FPU, Insn, Listing, Loop, Register, instructions, read_first
+from glowc.asm.insn import CORE, FPU, Either, Insn, Listing, Loop, Register, instructions, read_first
 from glowc.asm.isa import ISA, Kind
 from glowc.errors import InternalError
 
@@ -25,14 +25,16 @@ class _Span:
     last: int
 
 
-def allocate(listing: Listing, fixed: Mapping[Register, int]) -> Listing:
-    """Return the listing with places; `fixed` gives those of its inputs. InternalError where registers run out."""
+def allocate(listing: Listing, fixed: Mapping[Register, int], low: Sequence[Kind] = (Kind.LOAD,)) -> Listing:
+    """Return the listing with places; `fixed` gives those of its inputs. InternalError where registers run out.
+
+    Registers in instructions of the kinds `low` come from the low ones, which short instructions name.
+    """
     order = list(instructions(listing))
     spans = _spans(listing)
     places = {r: Register(r.bank, n, virtual=False) for r, n in fixed.items()}
     free = {bank: [n for n in numbers if n not in fixed.values() or bank != CORE] for bank, numbers in PLACES.items()}
-    short = {r for insn in order if ISA[insn.op].kind is Kind.LOAD for r in (*insn.reads, *insn.writes)}
-    high = spans.keys() - short  # short instructions name low ones
+    high = spans.keys() - {r for insn in order if ISA[insn.op].kind in low for r in (*insn.reads, *insn.writes)}
     ends: dict[int, list[Register]] = {}
     for r, span in sorted(spans.items()):
         ends.setdefault(span.last, []).append(r)
@@ -49,10 +51,14 @@ def allocate(listing: Listing, fixed: Mapping[Register, int]) -> Listing:
 
 
 def _placed(listing: Listing, places: Mapping[Register, Register]) -> Listing:
-    return tuple(
-        Loop(_placed(item.body, places), item.step, item.steps) if isinstance(item, Loop) else item.placed(places)
-        for item in listing
-    )
+    def placed(item: Insn | Loop | Either) -> Insn | Loop | Either:
+        if isinstance(item, Loop):
+            return Loop(_placed(item.body, places), item.step, item.steps)
+        if isinstance(item, Either):
+            return Either(*(tuple(insn.placed(places) for insn in way) for way in (item.body, item.apart)))
+        return item.placed(places)
+
+    return tuple(placed(item) for item in listing)
 
 
 def _spans(listing: Listing) -> dict[Register, _Span]:
@@ -75,12 +81,10 @@ def _loops(listing: Listing, at: int) -> list[tuple[int, int]]:
     """Return the first instruction of each loop and the one after its last, inner ones first."""
     found: list[tuple[int, int]] = []
     for item in listing:
+        count = sum(1 for _ in instructions((item,)))
         if isinstance(item, Loop):
-            count = sum(1 for _ in instructions(item.body))
             found += [*_loops(item.body, at), (at, at + count)]
-            at += count
-        else:
-            at += 1
+        at += count
     return found
 
 

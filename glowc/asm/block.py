@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
-from glowc.asm.insn import CORE, FLAGS, FPU, SP, Insn, Listing, Loop, Register
+from glowc.asm.insn import CORE, FLAGS, FPU, SP, Either, Insn, Listing, Loop, Register
 
 
 class Block:
@@ -14,7 +14,7 @@ class Block:
 
     def __init__(self) -> None:
         self.group = ""
-        self._items: list[Insn | Loop] = []
+        self._items: list[Insn | Loop | Either] = []
         self._numbers = count()
 
     def core(self) -> Register:
@@ -49,6 +49,17 @@ class Block:
         yield numbers()
         step = tuple(item for item in self._items[: ends[0]] if isinstance(item, Insn))
         self._items = [*items, Loop(tuple(self._items), step, steps)]
+
+    def either(self, word: Register, body: Callable[[], None], apart: Callable[[], None]) -> None:
+        """Append a branch to what is emitted `apart`, where a word is negative, else to the body."""
+        self.emit("cmp_zero", (FLAGS,), (word,))
+        self.emit("bmi", (), (FLAGS,))
+        items, ways = self._items, []
+        for way in (body, apart):
+            self._items = []
+            way()
+            ways.append(tuple(item for item in self._items if isinstance(item, Insn)))
+        self._items = [*items, Either(*ways)]
 
     def emit(
         self, op: str, writes: Sequence[Register], reads: Sequence[Register], *immediates: int, memory: str = ""

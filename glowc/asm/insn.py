@@ -1,4 +1,4 @@
-"""Instructions as values, and the listings that they make: straight runs and loops, one in another."""
+"""Instructions as values, and the listings that they make: straight runs, loops, one in another, and two ways."""
 
 from __future__ import annotations
 
@@ -64,7 +64,18 @@ class Loop:
     steps: int = 0
 
 
-Listing = tuple["Insn | Loop", ...]
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Two ways on from a branch, which goes to the one `apart`; both change the same registers, and store nothing.
+
+    A listing has one at most: its ways meet at the label 8.
+    """
+
+    body: tuple[Insn, ...]
+    apart: tuple[Insn, ...]
+
+
+Listing = tuple["Insn | Loop | Either", ...]
 
 
 def instructions(listing: Listing) -> Iterator[Insn]:
@@ -72,6 +83,8 @@ def instructions(listing: Listing) -> Iterator[Insn]:
     for item in listing:
         if isinstance(item, Loop):
             yield from instructions(item.body)
+        elif isinstance(item, Either):
+            yield from (*item.body, *item.apart)
         else:
             yield item
 

@@ -1,8 +1,9 @@
 """Thumb-2 with DSP and single-precision FPU: text, bytes, class and meaning of each instruction that kernels use.
 
 A meaning takes the registers read (uint32, one value per case of a batch), then the immediates, and returns what is
-written; those of loads and stores take the memory first. Not modelled: the Q flag, other flags than Z, other roundings
-than to nearest. What SSUB8 tells SEL is a register of flags of its own: the bytes that it takes from the first operand.
+written; those of loads and stores take the memory first. Not modelled: the Q flag, other flags than Z and N, other
+roundings than to nearest. What SSUB8 tells SEL is a register of flags of its own: the bytes that it takes from the
+first operand.
 Source: Arm DDI 0403E, chapter A7.
 """
 
@@ -157,6 +158,17 @@ def _stored_moving(memory: Memory, value: Words, base: Words, step: int) -> Word
     return base + np.uint32(step)
 
 
+def _stored_pair(memory: Memory, one: Words, two: Words, base: Words, offset: int) -> tuple[Words, ...]:
+    memory.store(base + np.uint32(offset), one)
+    memory.store(base + np.uint32(offset + 4), two)
+    return ()
+
+
+def _stored_byte_moving(memory: Memory, value: Words, base: Words, step: int) -> Words:
+    memory.store_byte(base, value)
+    return base + np.uint32(step)
+
+
 def _stored_byte(memory: Memory, value: Words, address: Words) -> tuple[Words, ...]:
     memory.store_byte(address, value)
     return ()
@@ -191,6 +203,8 @@ ISA: dict[str, Row] = {
     "ldm": Row("ldmia.w {r0}!, {{{list}}}", K.LOAD_MANY, _loaded, early=(0,)),
     "vldm": Row("vldmia {r0}!, {{{list}}}", K.LOAD_MANY, _loaded, early=(0,)),
     "str": Row("str {r0}, [{r1}, #{i0}]", K.STORE, _stored, early=(1,), late=(0,)),
+    "strd": Row("strd {r0}, {r1}, [{r2}, #{i0}]", K.STORE, _stored_pair, early=(2,), late=(0, 1)),
+    "strb_moving": Row("strb {r0}, [{r1}], #{i0}", K.STORE_MOVING, _stored_byte_moving, early=(1,), late=(0,)),
     "strb": Row("strb {r0}, [{r1}, #{i0}]", K.STORE,
                 lambda m, value, base, i: _stored_byte(m, value, base + np.uint32(i)), early=(1,), late=(0,)),
     "str_by": Row("str {r0}, [{r1}, {r2}, lsl #{i0}]", K.STORE,
@@ -203,6 +217,7 @@ ISA: dict[str, Row] = {
     "mov": Row("mov {w0}, {r0}", K.PLAIN, lambda a: a),
     "mov_imm": Row("mov.w {w0}, #{i0}", K.PLAIN, np.uint32),
     "add": Row("add.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a + np.uint32(i)),
+    "sub_imm": Row("sub.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a - np.uint32(i)),
     "add_two": Row("add {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a + b),
     "add_lsl": Row("add.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a + (b << np.uint32(i)), early=(1,)),
     "add_asr": Row("add.w {w0}, {r0}, {r1}, asr #{i0}", K.SHIFTED, lambda a, b, i: _word(signed(a) + (signed(b) >> i)),
@@ -211,6 +226,10 @@ ISA: dict[str, Row] = {
                     early=(1,)),
     "sub_lsl": Row("sub.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a - (b << np.uint32(i)), early=(1,)),
     "sub": Row("sub.w {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a - b),
+    "movs": Row("movs {w0}, #{i0}", K.PLAIN, np.uint32),
+    "adds": Row("adds {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a + np.uint32(i)),
+    "adds_two": Row("adds {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a + b),
+    "subs": Row("subs {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a - b),
     "mvn": Row("mvn {w0}, {r0}", K.PLAIN, lambda a: ~a),
     "eor": Row("eor.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a ^ np.uint32(i)),
     "orr_lsl": Row("orr.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a | (b << np.uint32(i)), early=(1,)),
@@ -249,7 +268,10 @@ ISA: dict[str, Row] = {
     "vcvt": Row("vcvt.f32.s32 {w0}, {r0}", K.FLOAT, _converted),
     "vcvt_fixed": Row("vcvt.f32.s32 {w0}, {r0}, #{i0}", K.FLOAT, _converted),
     "vmul": Row("vmul.f32 {w0}, {r0}, {r1}", K.FLOAT, lambda a, b: _of_real(_real(a) * _real(b))),
+    "vnmul": Row("vnmul.f32 {w0}, {r0}, {r1}", K.FLOAT, lambda a, b: _of_real(-(_real(a) * _real(b)))),
     "vcvtr": Row("vcvtr.s32.f32 {w0}, {r0}", K.FLOAT, _rounded),
     "cmp": Row("cmp {r0}, {r1}", K.PLAIN, lambda a, b: np.asarray(a == b, np.uint32)),
+    "cmp_zero": Row("cmp {r0}, #0", K.PLAIN, lambda a: np.asarray(signed(a) < 0, np.uint32)),
+    "bmi": Row("bmi.w 9f", K.BRANCH, lambda negative: ()),
     "bne": Row("bne.w {label}b", K.BRANCH, lambda zero: ()),
 }  # fmt: skip

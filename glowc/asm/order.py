@@ -13,7 +13,7 @@ from functools import cache
 from typing import cast
 
 from glowc.asm.allocate import PLACES
-from glowc.asm.insn import CORE, Insn, Listing, Loop, Register, read_first
+from glowc.asm.insn import CORE, Either, Insn, Listing, Loop, Register, read_first
 from glowc.asm.isa import ISA, Kind
 from glowc.errors import InternalError
 from glowc.paths import data_dir
@@ -48,7 +48,7 @@ def orders_of(core: str) -> Orders:
 
 def ordered(listing: Listing, orders: Orders) -> Listing:
     """Return a listing in the orders that were found for its runs and steps; the others stay as they are."""
-    found: list[Insn | Loop] = []
+    found: list[Insn | Loop | Either] = []
     run: list[Insn] = []
     for item in (*listing, None):
         if isinstance(item, Insn):
@@ -59,6 +59,8 @@ def ordered(listing: Listing, orders: Orders) -> Listing:
         if isinstance(item, Loop):
             steps = orders.steps.get(item.step[0].group) if item.step else None
             found.append(interleaved(item, steps) if steps else replace(item, body=ordered(item.body, orders)))
+        elif item is not None:
+            found.append(item)
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""Runs a listing on numpy: all cases of a batch at once, which take the same way."""
+"""Runs a listing on numpy: all cases of a batch at once, which go through loops as often."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping
 
 import numpy as np
 
-from glowc.asm.insn import FLAGS, Listing, Loop, Register
+from glowc.asm.insn import FLAGS, Either, Listing, Loop, Register
 from glowc.asm.isa import Memory, Words, results
 
 Memories = MutableMapping[str, Memory]
@@ -26,6 +26,12 @@ def _run(listing: Listing, state: dict[Register, Words], memories: Memories) -> 
             _run(item.body, state, memories)
             while not state[FLAGS].all():
                 _run(item.body, state, memories)
+            continue
+        if isinstance(item, Either):
+            negative, apart = state[FLAGS].astype(bool), dict(state)
+            _run(item.apart, apart, memories)
+            _run(item.body, state, memories)
+            state |= {r: np.where(negative, apart[r], value) for r, value in state.items() if r in apart}
             continue
         memory = memories.setdefault(item.memory, Memory(np.zeros((cases, 32), np.uint32)))
         state.update(zip(item.writes, results(item, memory, [state[r] for r in item.reads]), strict=True))

@@ -22,9 +22,15 @@ typedef struct {
 GLOW_AT(glow_dsp_eight_t, in, 0); GLOW_AT(glow_dsp_eight_t, stream, 4); GLOW_AT(glow_dsp_eight_t, out, 8);
 GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GLOW_AT(glow_dsp_eight_t, out_zp, 20);
 
+#if __ARM_ARCH >= 8 /* a Cortex-M33 waits for LDRD, and not for the first of two loads */
+#define GLOW_DSP_EIGHT_WORDS "ldr.w r8, [r1], #4\n" "ldr.w r9, [r1], #4\n"
+#define GLOW_DSP_EIGHT_BYTES "124"
+#else
 #define GLOW_DSP_EIGHT_WORDS "ldrd r8, r9, [r1], #8\n"
+#define GLOW_DSP_EIGHT_BYTES "112"
+#endif
 #define GLOW_DSP_EIGHT_PAIR(even, odd) GLOW_DSP_CROSS("r3", "r2", "r8", "r9", even, odd)
-/* 112 bytes. Single loads that follow one another overlap: the first words of a group take a cycle each. */
+/* Single loads that follow one another overlap: the first words of a group take a cycle each. */
 #define GLOW_DSP_EIGHT_GROUP \
   "ldr.w r2, [r0], #4\n" "ldr.w r9, [r1, #4]\n" "ldr.w r8, [r1], #8\n" "sxtb16 r3, r2\n" "sxtb16 r2, r2, ror #8\n" \
   GLOW_DSP_EIGHT_PAIR("r4", "r6") GLOW_DSP_EIGHT_WORDS GLOW_DSP_EIGHT_PAIR("r5", "r7") \
@@ -81,7 +87,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       GLOW_DSP_EIGHT_PRODUCTS \
       begin \
       GLOW_DSP_EIGHT_LESS##many \
-      "movs r3, #112\n" \
+      "movs r3, #" GLOW_DSP_EIGHT_BYTES "\n" \
       "muls r4, r3, r4\n" \
       "adr r3, 2f\n" \
       "adds r4, r4, r3\n" \
@@ -93,7 +99,7 @@ GLOW_AT(glow_dsp_eight_t, blocks, 12); GLOW_AT(glow_dsp_eight_t, groups, 16); GL
       ".balign 4\n" \
       "2:\n" \
       GLOW_DSP_EIGHT_ROUND##many \
-      GLOW_DSP_CODE_BYTES("2", #many " * 112") \
+      GLOW_DSP_CODE_BYTES("2", #many " * " GLOW_DSP_EIGHT_BYTES) \
       "vmov r8, s9\n" \
       "cmp r0, r8\n" \
       "bne.w 2b\n" \

@@ -13,7 +13,8 @@
  *             2 of each output channel, then 1 and 3;
  *   sums      of a block: per output channel and product the first tile's and the second tile's.
  * The stream of a layer: per output channel and four input channels the words of nine taps; bias and ending of each
- * output channel, a float32 scale or a multiplier (glow_dsp_q31.h), whose shifts come last, in bytes.
+ * output channel, a float32 scale or a multiplier (glow_dsp_q31.h), whose shifts come last, in bytes. Where codes are lines
+ * of sums: four times the bias, with an offset, and a multiplier, or where it is negative less a float32 scale.
  */
 #ifndef GLOW_DSP_WINOGRAD_H
 #define GLOW_DSP_WINOGRAD_H
@@ -21,6 +22,7 @@
 #include "glow_dsp_q31.h"
 
 #define GLOW_WINOGRAD_PRODUCTS 16
+#define GLOW_WINOGRAD_LINE_FRACTION 6
 
 /* The products of two tiles with blocks of output channels, and codes of their sums. */
 typedef struct {
@@ -33,7 +35,7 @@ typedef struct {
   int32_t out_c;
   int32_t block;      /* bytes of the endings of a block, of one to four channels */
   const int32_t *end; /* of those of all blocks */
-  int32_t zero;       /* point of the output; for a multiplier 1 + twice that */
+  int32_t zero;       /* point of the output; for a multiplier 1 + twice that; of lines that and a half, with a fraction */
   uint32_t low;       /* limits of the output, in all four bytes */
   uint32_t high;
   const int8_t *shifts;
@@ -133,8 +135,20 @@ GLOW_INLINE uint32_t glow_winograd_fold(const uint32_t *m, int32_t step, int32_t
   return lower != 0 ? m[step] - m[2 * step] - m[3 * step] : m[0] + m[step] + m[2 * step];
 }
 
-/* The codes of a channel, by a scale, or with `fixed` by a multiplier and a shift. */
-GLOW_INLINE void glow_winograd_codes(const glow_winograd_t *w, const uint32_t *m, int32_t channel, int fixed) {
+enum { GLOW_WINOGRAD_SCALE, GLOW_WINOGRAD_FIXED, GLOW_WINOGRAD_LINE };
+
+/* The code of four times a sum and the bias, with a fraction, by a line, or where `mul` is negative by less a scale. */
+GLOW_INLINE int32_t glow_winograd_real(int32_t four, int32_t mul) {
+  if (mul >= 0) {
+    return (int32_t)((int64_t)four * mul >> 32);
+  }
+  float scale;
+  memcpy(&scale, &mul, sizeof scale);
+  return glow_requant(four / 4, -scale, 0, -1048576, 1048575) * (1 << GLOW_WINOGRAD_LINE_FRACTION);
+}
+
+/* The codes of a channel; `how` says by what they are made. */
+GLOW_INLINE void glow_winograd_codes(const glow_winograd_t *w, const uint32_t *m, int32_t channel, int how) {
   static const int32_t at[4] = {2, 0, 1, 3}; /* where column j of M stands */
   const int32_t *end = w->ends + 2 * channel;
   const int32_t low = glow_first8(w->low);
@@ -145,10 +159,13 @@ GLOW_INLINE void glow_winograd_codes(const glow_winograd_t *w, const uint32_t *m
       columns[j] = glow_winograd_fold(m + 8 * at[j] + i / 4, 2, i % 2);
     }
     const uint32_t four = glow_winograd_fold(columns, 1, i / 2 % 2); /* divisible by 4 */
-    const int32_t sum = (int32_t)((uint32_t)end[0] + (uint32_t)((int32_t)four / 4));
+    const int32_t sum = (int32_t)((uint32_t)end[0] + (how == GLOW_WINOGRAD_LINE ? four : (uint32_t)((int32_t)four / 4)));
     int8_t *row = i % 2 != 0 ? w->lower : w->upper;
     int32_t code;
-    if (fixed) {
+    if (how == GLOW_WINOGRAD_LINE) {
+      const int32_t real = w->zero + glow_winograd_real(sum, end[1]);
+      code = glow_clamp(real >> GLOW_WINOGRAD_LINE_FRACTION, low, high);
+    } else if (how == GLOW_WINOGRAD_FIXED) {
       code = glow_dsp_q31_code(sum, (uint32_t)end[1], (uint32_t)w->shifts[channel], (w->zero - 1) / 2, low, high);
     } else {
       float scale;
@@ -159,14 +176,14 @@ GLOW_INLINE void glow_winograd_codes(const glow_winograd_t *w, const uint32_t *m
   }
 }
 
-GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_blocks(const glow_winograd_t *w, int fixed) {
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_blocks(const glow_winograd_t *w, int how) {
   const int32_t in_c = w->span / (4 * GLOW_WINOGRAD_PRODUCTS);
   const uint32_t *products = w->products;
   const int32_t block = w->block / 8;
   for (int32_t c = 0; w->ends + 2 * c != w->end; c += block, products += 8 * in_c * 4) {
     glow_winograd_products(w->inputs, products, in_c, w->sums);
     for (int32_t k = 0; k < block; k++) {
-      glow_winograd_codes(w, (const uint32_t *)(const void *)w->sums + 2 * GLOW_WINOGRAD_PRODUCTS * k, c + k, fixed);
+      glow_winograd_codes(w, (const uint32_t *)(const void *)w->sums + 2 * GLOW_WINOGRAD_PRODUCTS * k, c + k, how);
     }
   }
 }
@@ -187,31 +204,35 @@ typedef struct {
   glow_winograd_blocks_t blocks;
 } glow_winograd_layer_t;
 
-/* The inputs of two rows of four pixels from column x on. */
-GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_tile(const glow_winograd_layer_t *p, const glow_winograd_t *w, int32_t x,
-                                                        int32_t y, int32_t two) {
+/* Six columns of a row, from `left` on, with those beside the image; `row` is null where all of it is. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_piece(const glow_winograd_layer_t *p, int8_t *piece, const int8_t *row,
+                                                         int32_t left) {
   const int32_t in_c = p->in_c;
-  uint32_t *inputs = (uint32_t *)(void *)(w->sums - GLOW_WINOGRAD_PRODUCTS * in_c);
-  const int32_t left = x - p->pad_left;
   const int32_t begin = left < 0 ? -left : 0;
   const int32_t end = p->in_w - left < 6 ? p->in_w - left : 6;
+  const int inside = row != NULL && begin < end;
+  memset(piece, p->in_zp, (size_t)((inside ? begin : 6) * in_c));
+  if (inside) {
+    memcpy(piece + begin * in_c, row + (left + begin) * in_c, (size_t)((end - begin) * in_c));
+    memset(piece + end * in_c, p->in_zp, (size_t)((6 - end) * in_c));
+  }
+}
+
+/* The inputs of two rows of four pixels: six columns from `left` on, of four rows that are null beside the image. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_winograd_tile(const glow_winograd_layer_t *p, int32_t *sums,
+                                                        const int8_t *const *image, int32_t left) {
+  const int32_t in_c = p->in_c;
+  uint32_t *inputs = (uint32_t *)(void *)(sums - GLOW_WINOGRAD_PRODUCTS * in_c);
   const int8_t *rows[4];
-  int8_t *piece = (int8_t *)(void *)w->sums;
+  int8_t *piece = (int8_t *)(void *)sums;
   for (int32_t i = 0; i < 4; i++) {
-    const int32_t iy = y - p->pad_top + i;
-    const int inside = iy >= 0 && iy < p->in_h && (i < 3 || two) && begin < end;
-    const int8_t *from = p->in + (inside ? iy % p->in_ring : 0) * p->in_row;
-    if (inside && begin == 0 && end == 6) {
-      rows[i] = from + left * in_c;
-      continue;
+    if (image[i] != NULL && left >= 0 && left + 6 <= p->in_w) {
+      rows[i] = image[i] + left * in_c;
+    } else {
+      glow_winograd_piece(p, piece, image[i], left);
+      rows[i] = piece;
+      piece += 6 * in_c;
     }
-    memset(piece, p->in_zp, (size_t)((inside ? begin : 6) * in_c));
-    if (inside) {
-      memcpy(piece + begin * in_c, from + (left + begin) * in_c, (size_t)((end - begin) * in_c));
-      memset(piece + end * in_c, p->in_zp, (size_t)((6 - end) * in_c));
-    }
-    rows[i] = piece;
-    piece += 6 * in_c;
   }
   p->differences(inputs, rows[0], rows[2], in_c);
   p->sums(inputs + 4, rows[1], rows[2], in_c);
@@ -230,6 +251,11 @@ GLOW_HOT GLOW_DSP_UNUSED static int32_t glow_winograd_rows(const glow_winograd_l
   if (after <= begin || unit >= end) {
     return after;
   }
+  const int8_t *image[4];
+  for (int32_t i = 0; i < 4; i++) {
+    const int32_t iy = y - p->pad_top + i;
+    image[i] = iy >= 0 && iy < p->in_h && (i < 3 || two) ? p->in + iy % p->in_ring * p->in_row : NULL;
+  }
   glow_winograd_t block = *w;
   for (int32_t x = 0; x < p->out_w; x += 4) {
     for (int32_t at = 0, count = 0; at < channels; at += count, unit++) {
@@ -237,9 +263,8 @@ GLOW_HOT GLOW_DSP_UNUSED static int32_t glow_winograd_rows(const glow_winograd_l
       if (unit < begin || unit >= end) {
         continue;
       }
-      const int32_t rest = count % 4;
       if (at == 0) {
-        glow_winograd_tile(p, w, x, y, two);
+        glow_winograd_tile(p, w->sums, image, x - p->pad_left);
       }
       if (fresh && x == 0) {
         for (int32_t k = at; k < at + count; k++) {
@@ -247,24 +272,16 @@ GLOW_HOT GLOW_DSP_UNUSED static int32_t glow_winograd_rows(const glow_winograd_l
                     p->weights + words * (c + k + 1));
         }
       }
-      block.products = w->products + 8 * p->in_c * at;
-      block.shifts = w->shifts + at;
-      block.upper = w->upper + x * w->out_c + at;
-      block.lower = w->lower + x * w->out_c + at;
-      block.ends = w->ends + 2 * at;
-      block.end = block.ends + 2 * (count - rest);
-      block.block = 4 * 8;
-      if (count != rest) {
-        p->blocks(&block);
-      }
-      if (rest != 0) {
-        block.products += 8 * p->in_c * (count - rest);
-        block.shifts += count - rest;
-        block.upper += count - rest;
-        block.lower += count - rest;
-        block.ends = block.end;
-        block.end += 2 * rest;
-        block.block = rest * 8;
+      for (int32_t k = at, here = 0; k < at + count; k += here) { /* whole blocks, then the rest */
+        const int32_t rest = at + count - k;
+        here = rest < 4 ? rest : rest - rest % 4;
+        block.products = w->products + 8 * p->in_c * k;
+        block.shifts = w->shifts + k;
+        block.upper = w->upper + x * w->out_c + k;
+        block.lower = w->lower + x * w->out_c + k;
+        block.ends = w->ends + 2 * k;
+        block.end = block.ends + 2 * here;
+        block.block = 8 * (rest < 4 ? rest : 4);
         p->blocks(&block);
       }
     }

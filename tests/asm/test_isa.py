@@ -22,15 +22,19 @@ IMMEDIATES = {
     "ldr": (4,), "ldrd": (8,), "ldm": (3,), "vldm": (4,), "str": (4,), "str_moving": (8,), "add": (20,),
     "add_lsl": (4,), "eor": (0x80808080,), "orr_lsl": (16,), "lsl": (8,), "lsr": (8,), "asr": (8,), "bfi": (8, 8),
     "sxtb16": (8,), "ssat8_asr": (12,), "vcvt_fixed": (8,), "ldr_by": (2,), "ldrb": (7,), "vldr": (4,), "strb": (5,),
-    "strb_by": (1,), "str_by": (2,), "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,),
+    "strd": (8,), "strb_moving": (1,), "adds": (20,), "movs": (200,), "sub_imm": (20,), "strb_by": (1,), "str_by": (2,),
+    "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,),
 }  # fmt: skip
 BASES = {
     "ldr": 0, "ldrd": 0, "ldm": 0, "vldm": 0, "str": 1, "str_moving": 1, "ldr_by": 0, "ldrb": 0, "vldr": 0, "strb": 1,
-    "strb_by": 1, "str_by": 1,
+    "strb_by": 1, "str_by": 1, "strd": 2, "strb_moving": 1,
 }  # fmt: skip
 PLACES = {"ldr_by": (1, 4), "strb_by": (2, 8), "str_by": (2, 4)}  # which operand is a distance, and beyond all
 IN_PLACE = {"smlad": 2, "smmlar": 2, "bfi": 0, "qadd": 0, "orr_lsl": 0}
-FLOATS = {"vmul": 2, "vcvtr": 1}
+FLAGS = {
+    "cmp": ("ite eq", "moveq r12, #1", "movne r12, #0"), "cmp_zero": ("ite mi", "movmi r12, #1", "movpl r12, #0"),
+}  # fmt: skip
+FLOATS = {"vmul": 2, "vnmul": 2, "vcvtr": 1}
 
 
 def core(number: int) -> Register:
@@ -49,7 +53,7 @@ def insns() -> Iterator[Insn]:
         imm = IMMEDIATES.get(op, ())
         reads = tuple(core(2 + k) for k in range(sum(f"{{r{k}}}" in row.text for k in range(3))))
         writes = tuple(core(5 + k) for k in range(sum(f"{{w{k}}}" in row.text for k in range(2))))
-        if op in ("vcvt", "vcvt_fixed", "vmul", "vcvtr"):
+        if op in ("vcvt", "vcvt_fixed", "vmul", "vnmul", "vcvtr"):
             reads = tuple(fpu(r.number) for r in reads)
             writes = (reads[0] if op == "vcvt_fixed" else fpu(8),)
         elif op == "vldr":
@@ -64,7 +68,9 @@ def insns() -> Iterator[Insn]:
             reads = tuple(writes[0] if k == IN_PLACE[op] else r for k, r in enumerate(reads))
         if op.endswith("_moving") or op in ("ldm", "vldm"):
             writes = (*writes, reads[BASES[op]])
-        if op == "cmp":
+        if op == "adds":
+            writes = reads
+        if op in FLAGS:
             writes = (Register(FLAG, 0, virtual=False),)
         if op == "sel":
             reads = (*reads, GE)
@@ -112,7 +118,7 @@ def function(number: int, insn: Insn) -> str:
         if r == GE:
             stores += ["mov r12, #0", "mvn lr, #0", "sel r12, lr, r12", f"str r12, [r1, #{4 * k}]"]
         elif r.bank == FLAG:
-            stores += ["ite eq", "moveq r12, #1", "movne r12, #0", f"str r12, [r1, #{4 * k}]"]
+            stores += [*FLAGS[insn.op], f"str r12, [r1, #{4 * k}]"]
         elif r == base:
             stores += [f"sub {r}, {r}, r0", f"sub {r}, {r}, #{4 * WORDS}", f"str {r}, [r1, #{4 * k}]"]
         else:

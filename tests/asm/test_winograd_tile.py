@@ -12,10 +12,11 @@ from glowc.asm.insn import CORE, SP, Register
 from glowc.asm.isa import Memory
 from glowc.asm.order import ordered, orders_of
 from glowc.asm.simulate import run
+from glowc.asm.write import short
 from glowc.graph.numerics import requantize
 from glowc.kernels.dsp.ends import Factors
 from glowc.kernels.dsp.pixel_tile import CORTEX_M7
-from glowc.kernels.dsp.winograd_tile import Call, blocks, input_rows, steps_of, turned
+from glowc.kernels.dsp.winograd_tile import LINE, LOW, Call, blocks, input_rows, steps_of, turned
 
 CASES, IN_C, CHANNELS = 40, 8, 3
 COLUMN = (2, 0, 1, 3)  # where column j of the products stands
@@ -37,8 +38,8 @@ def ran(
     results = []
     placed = [Register(CORE, number, virtual=False) for number in range(len(registers))]
     fixed = {r: n for n, r in enumerate(registers)}
-    found_for = ordered(listing, orders_of(core)) if core else listing
-    for code, names in ((listing, registers), (allocate(listing, fixed), placed), (allocate(found_for, fixed), placed)):
+    last = allocate(ordered(listing, orders_of(core)), fixed) if core else short(allocate(listing, fixed, LOW))
+    for code, names in ((listing, registers), (allocate(listing, fixed), placed), (last, placed)):
         state = {SP: np.zeros(CASES, np.uint32)}
         state |= {r: np.full(CASES, arguments.get(n, 0), np.uint32) for n, r in enumerate(names)}
         found = {name: Memory(array.copy()) for name, array in memories.items()}
@@ -131,7 +132,34 @@ def test_blocks(inputs: int, end: str, *, single: bool, fixed: bool) -> None:
         want = requantize(sums.transpose(0, 2, 3, 4, 1), scale, zero, -128, 127).transpose(0, 4, 1, 2, 3)
     memories["ends"] = words(np.stack((bias, last), axis=2))
     steps, core = steps_of(inputs), "" if single else CORTEX_M7
-    found = ran(blocks(steps, end, single=single, fixed=fixed), {}, memories, core)
+    found = ran(blocks(steps, end, single=single, fixed=fixed, lines=False), {}, memories, core)
+    check_codes(found, want, end)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "single"), [(4, True), (16, True), (4, False), (16, False), (20, False), (64, False)]
+)
+@pytest.mark.parametrize("end", ["n8", "s8"])
+def test_blocks_by_lines(inputs: int, end: str, *, single: bool) -> None:
+    memories, four = called(inputs)
+    rng = np.random.default_rng(9)
+    bias = rng.integers(-(2**20), 2**20, (CASES, CHANNELS)).astype(np.int32)
+    four = four + 4 * bias[:, :, None, None, None]
+    scale = np.exp(rng.uniform(-12, -8, (CASES, CHANNELS))).astype(np.float32)
+    lined = rng.integers(2, size=scale.shape) == 1
+    mul = np.where(lined, np.rint(scale * 2.0**36).astype(np.int64), scale.view(np.int32).astype(np.int64) - (1 << 31))
+    zero, one = 5, 1 << LINE.fraction
+    memories["call"][:, 9] = one * zero + one // 2
+    memories["ends"] = words(np.stack((4 * bias, mul.astype(np.int32)), axis=2))
+    line = (four * mul[:, :, None, None, None] >> 32) + one * zero + one // 2 >> LINE.fraction
+    real = np.stack([requantize(four[n].transpose(1, 2, 3, 0) >> 2, scale[n], zero, -128, 127) for n in range(CASES)])
+    want = np.where(lined[:, :, None, None, None], np.clip(line, -128, 127), real.transpose(0, 4, 1, 2, 3))
+    found = ran(blocks(steps_of(inputs), end, single=single, fixed=False, lines=True), {}, memories, "")
+    check_codes(found, want, end)
+
+
+def check_codes(found: Mapping[str, Memory], want: np.ndarray, end: str) -> None:
+    """Compare the codes of two rows of four pixels with those of each case, channel, tile, row and column."""
     for row, name in enumerate(("upper", "lower")):
         codes = found[name].words.view(np.int8).reshape(CASES, 4, 4)[:, :, :CHANNELS]  # pixel, channel
         expected = limited(np.asarray(want), end)[:, :, :, row].transpose(0, 2, 3, 1).reshape(CASES, 4, CHANNELS)

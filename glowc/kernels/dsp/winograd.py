@@ -13,14 +13,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from glowc.graph.fixed_point import wrapped
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
+from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.straight import straight
+from glowc.kernels.common.sums import sums
 from glowc.kernels.dsp.ends import ends_of, factors_of, fixed_end
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.pixel_tile import CORTEX_M7
 from glowc.kernels.dsp.stream import accepts_any_zero, ending
-from glowc.kernels.dsp.winograd_tile import blocks_assembly, inputs_assembly, steps_of, turned_assembly
+from glowc.kernels.dsp.winograd_tile import LINE, blocks_assembly, inputs_assembly, steps_of, turned_assembly
 from glowc.kernels.features import Stated
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -35,6 +39,7 @@ _STATED = Stated(tile_products=16 * 11 / 2, tiles=16 * 7 + 17 * _CHANNELS * _WID
                  turned_weights=58)  # fmt: skip
 _MAX_INPUTS = 1024  # 4 * 9 * 1024 * 255 * 128 < 2^31: four times a sum fits int32, whatever the weights
 _USUAL_BYTES = 8192  # of scratch: more where a plan leaves it free
+_MOST_REAL = 1 << 20  # of a code before it is limited
 _OTHERS = DUAL_ISSUE | frozenset({"mve"})  # a variant of their own, and Helium
 
 
@@ -56,7 +61,8 @@ def _products() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinogradPlan(Plan):
-    """How codes end, by a multiplier and a shift where `fixed`; `steps` of a round, `single` where it is the only one.
+    """How codes end, by a multiplier and a shift where `fixed`, by `lines` where sums are straight lines to codes or
+    small reals; `steps` of a round, `single` where it is the only one.
 
     `channels` of output are computed in a pass, for `rows` of output before the next pass. Instructions are in order
     for a `core`, "" for none.
@@ -70,6 +76,7 @@ class WinogradPlan(Plan):
     channels: int
     rows: int
     fixed: bool = False
+    lines: bool = False
     core: str = ""
 
     @property
@@ -90,7 +97,12 @@ class WinogradPlan(Plan):
     @property
     def blocks(self) -> str:
         """The assembly that multiplies these, adds, and makes codes of the sums."""
-        return blocks_assembly(self.core, self.steps, self.end, single=self.single, fixed=self.fixed)
+        return blocks_assembly(self.core, self.steps, self.end, single=self.single, fixed=self.fixed, lines=self.lines)
+
+    def zero(self, point: str) -> str:
+        """Return what the functions take for the zero point of the output."""
+        one = 1 << LINE.fraction
+        return f"{one} * {point} + {one // 2}" if self.lines else f"1 + 2 * {point}" if self.fixed else point
 
     def work(self, instr: Instr) -> Mapping[str, float]:
         """Count the inputs of tiles in each pass, and the weights that are transformed."""
@@ -156,6 +168,17 @@ def _way(instr: Instr, limit_bytes: int) -> tuple[int, int]:
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
+    """Return words of the weights, then what ends the sums of all channels: lines, or biases and scales."""
+    prepared = prepare_scaled(constants, instr)
+    lines = None if prepared == UNFIT else _lines(constants, instr)
+    if lines is None:
+        return prepared
+    stream = np.concatenate((prepared.constants["weights"][: -lines.size], lines), axis=None)
+    plan = replace(plan_in(prepared, WinogradPlan), lines=True)
+    return replace(prepared, constants={**prepared.constants, "weights": stream}, plan=plan)
+
+
+def prepare_scaled(constants: Arrays, instr: Instr) -> Prepared:
     """Return words of the weights, then biases and scales of all channels."""
     return _prepared(constants, instr, "n8" if ending(instr) in ("u8", "n8") else "s8")
 
@@ -172,7 +195,7 @@ def _prepared(constants: Arrays, instr: Instr, end: str, *, fixed: bool = False)
         return UNFIT
     taps = weights.astype(np.int8).view(np.int32).transpose(0, 2, 1)
     bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum((1, 2), dtype=np.int64)
-    bias = (bias + (1 << 31)) % (1 << 32) - (1 << 31)  # as the sums, modulo 2^32
+    bias = wrapped(bias)  # as the sums, modulo 2^32
     factors = factors_of(constants, out_c) if fixed else None
     words = factors.muls if factors else ends_of(constants, out_c).words(1)[:, 0]
     ends = np.stack((bias, words), axis=1).astype(np.int32)
@@ -181,6 +204,23 @@ def _prepared(constants: Arrays, instr: Instr, end: str, *, fixed: bool = False)
     steps, (channels, rows) = steps_of(in_c), _way(instr, _USUAL_BYTES)
     plan = WinogradPlan(end=end, steps=steps, single=2 * steps == in_c, channels=channels, rows=rows, fixed=fixed)
     return Prepared({"weights": np.concatenate((taps, ends, shifts), axis=None), **EMPTY}, plan)
+
+
+def _lines(constants: Arrays, instr: Instr) -> np.ndarray | None:
+    """Return four times the bias and the multiplier of each channel int32[O, 2]: of a line, with its offset, or less
+    the float32 scale. None where four times a sum, or a code before it is limited, may be too large.
+    """
+    out_c, bias = instr.int_("out_c"), constants["bias"].astype(np.int64)
+    weights = constants["weights"].reshape(out_c, -1).astype(np.int64) - instr.int_("w_zp")
+    ends = Ends.of(constants, out_c)
+    low, high = (bias + side for side in sums(weights, instr))
+    most = np.maximum(-low, high)
+    if (4 * most >= 1 << 31).any() or (most * ends.factors >= _MOST_REAL).any() or (ends.factors <= 0).any():
+        return None
+    found = straight(LINE, ends, (low, high), instr.int_("out_zp"), (instr.int_("out_min"), instr.int_("out_max")))
+    begin = 4 * (bias - instr.int_("in_zp") * weights.sum(1)) + np.where(found.found, found.offset, 0)
+    mul = np.where(found.found, found.mul, ends.words.astype(np.int64) - (1 << 31))
+    return np.stack((wrapped(begin), mul), axis=1).astype(np.int32)
 
 
 def spend(instr: Instr, scratch_bytes: int) -> Plan:
@@ -217,7 +257,7 @@ CONV = KernelVariant(
 )  # fmt: skip
 
 PAIRED = replace(
-    CONV, form="winograd_paired", also=FPU | DUAL_ISSUE, slow_with=frozenset({"mve"}), prepare=in_order(prepare),
+    CONV, form="winograd_paired", also=FPU | DUAL_ISSUE, slow_with=frozenset({"mve"}), prepare=in_order(prepare_scaled),
     stated=replace(_STATED, tile_inputs=45, turned_weights=30),  # additions two at a time
 )  # fmt: skip
 

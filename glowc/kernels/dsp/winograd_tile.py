@@ -14,8 +14,11 @@ from functools import cache
 from glowc.asm.allocate import allocate
 from glowc.asm.block import Block
 from glowc.asm.insn import Listing, Register
+from glowc.asm.isa import Kind
 from glowc.asm.order import ordered, orders_of
-from glowc.asm.write import statement
+from glowc.asm.write import short, statement
+from glowc.kernels.common.header_numbers import header_number
+from glowc.kernels.common.straight import Line
 from glowc.kernels.dsp.pixel_tile import fixed_code, limit_codes
 
 _MOST_STEPS = 8  # of a round
@@ -29,13 +32,19 @@ _FIELDS = (
     "inputs", "products", "sums", "ends", "upper", "lower", "out_c", "block", "end", "zero", "low", "high", "shifts",
     "span",
 )  # fmt: skip
-_KEPT = (*_FIELDS, "inputs' end", "round's end", "block's end")  # words of the frame
+_KEPT = (*_FIELDS, "inputs' end", "round's end", "block's end", "back", "to")  # words of the frame
 _FRAME_BYTES = 4 * len(_KEPT)
 _INPUTS, _WEIGHTS = 256, 512  # bytes of all products of four input channels, of two tiles and of four output channels
 _INPUT, _WEIGHT = 16, 32  # bytes of a product of those
 _TAPS = 9
 _SUM, _SUMS = 8, 128  # bytes of a product of two tiles, and of all products
 _ONES = 0x00010001
+LOW = (Kind.LOAD, Kind.LOAD_MANY)
+"""The instructions whose registers are low ones, where none of the order is found."""
+LINE = Line(
+    shift=2, product=32, fraction=header_number("glow_dsp_winograd.h", "GLOW_WINOGRAD_LINE_FRACTION"), added=True
+)
+"""How codes are lines of four times the sums."""
 Call = tuple[Listing, tuple[Register, ...]]
 """The instructions of a function, and its arguments."""
 Halves = tuple[Register, Register]  # two channels each: 0 and 2 of four, 1 and 3
@@ -59,15 +68,17 @@ def inputs_assembly(core: str, *, sums: bool) -> str:
 
 
 @cache
-def blocks_assembly(core: str, steps: int, end: str, *, single: bool, fixed: bool) -> str:
+def blocks_assembly(core: str, steps: int, end: str, *, single: bool, fixed: bool, lines: bool) -> str:
     """Return the assembly of the function `blocks`, in the order for a core."""
-    return _assembled(blocks(steps, end, single=single, fixed=fixed), core)
+    return _assembled(blocks(steps, end, single=single, fixed=fixed, lines=lines), core)
 
 
 def _assembled(call: Call, core: str) -> str:
     listing, arguments = call
-    listing = ordered(listing, orders_of(core)) if core else listing
-    return statement(allocate(listing, {r: number for number, r in enumerate(arguments)}), _FRAME_BYTES)
+    fixed = {r: number for number, r in enumerate(arguments)}
+    if core:
+        return statement(allocate(ordered(listing, orders_of(core)), fixed), _FRAME_BYTES)
+    return statement(short(allocate(listing, fixed, LOW)), _FRAME_BYTES)
 
 
 def _slot(name: str) -> int:
@@ -177,10 +188,11 @@ def _column(b: Block, x: int, rows: tuple[Register, Register], step: Register, o
     return found[0], found[1]
 
 
-def blocks(steps: int, end: str, *, single: bool, fixed: bool) -> Call:
+def blocks(steps: int, end: str, *, single: bool, fixed: bool, lines: bool) -> Call:
     """Return the function of all blocks, with rounds of so many steps, a `single` one or several.
 
-    `end` is that of `stream.ending`, or where codes are `fixed` that of `ends.fixed_end`.
+    `end` is that of `stream.ending`, or where codes are `fixed` that of `ends.fixed_end`. With `lines` the sums of a
+    product go on from those of the product before it, biases come in fours, and codes are lines of sums where they can.
     """
     b = Block()
     b.group = "the call"
@@ -189,53 +201,79 @@ def blocks(steps: int, end: str, *, single: bool, fixed: bool) -> Call:
     for name in (name for name in _FIELDS if name not in ("upper", "lower", "out_c")):
         b.keep(fields[name], _slot(name))
     b.keep(b.make("add", fields["inputs"], imm=(_INPUTS,)), _slot("inputs' end"))
+    if lines and not single:
+        b.keep(b.make("sub_imm", fields["span"], imm=(_INPUT,)), _slot("back"))
     rows, out_c = b.to_fpu(fields["upper"], fields["lower"]), fields["out_c"]
     distances = b.to_fpu(out_c, b.make("add_lsl", out_c, out_c, imm=(1,)))
     with b.loop():
-        _products(b, steps, single=single)
+        _products(b, steps, single=single, running=lines)
         b.group = "the block"
         sums, ends = b.kept(_slot("sums")), b.kept(_slot("ends"))
         b.keep(b.make("add_two", ends, b.kept(_slot("block"))), _slot("block's end"))
         with b.loop():
-            _codes(b, sums, ends, rows, distances, end, fixed=fixed)
+            _codes(b, sums, ends, rows, distances, end, fixed=fixed, lines=lines)
             b.repeat_until(ends, b.kept(_slot("block's end")))
         b.keep(ends, _slot("ends"))
         b.repeat_until(ends, b.kept(_slot("end")))
     return b.listing(), (call,)
 
 
-def _products(b: Block, steps: int, *, single: bool) -> None:
-    """Multiply and add: the sums of a block."""
+def _products(b: Block, steps: int, *, single: bool, running: bool) -> None:
+    """Multiply and add: the sums of a block, of each product or `running` over all.
+
+    Running over several rounds code is small: a cache of 1 KB keeps it and that of the codes.
+    """
     b.group = "the products of a block"
-    (to,) = b.to_fpu(b.kept(_slot("sums")))
+    small = running and not single
+    if small:
+        b.keep(b.kept(_slot("sums")), _slot("to"))
+    to = () if small else b.to_fpu(b.kept(_slot("sums")))
     x, weights = b.kept(_slot("inputs")), b.kept(_slot("products"))
     b.keep(b.make("add_lsl", weights, b.kept(_slot("span")), imm=(1,)), _slot("products"))
-    begins = () if single else b.to_fpu(x, weights)
+    begins = () if single or small else b.to_fpu(x, weights)
+    sums = _zeros(b, moved=True) if running else []
     with b.loop():
         if single:
-            sums = _first(b, x, weights)
-            for number in range(1, steps):
+            sums = sums or _first(b, x, weights)
+            for number in range(not running, steps):
                 _step(b, number, x, weights, sums)
         else:
-            sums = _rounds(b, steps, x, weights)
+            sums = _rounds(b, steps, x, weights, sums)
         b.group = "sums of a product"
         if begins:
             b.emit("vmov_pair", (x, weights), begins)
-        (at,) = b.from_fpu(to)
-        for number, total in enumerate(sums):
-            b.emit("str", (), (total, at), _SUMS * (number // 2) + 4 * (number % 2), memory="sums")
-        for moved, step in ((at, _SUM), (x, _INPUT), (weights, _WEIGHT)):
-            b.change("add", moved, imm=(step,))
-        b.emit("vmov", (to,), (at,))
+        at = b.kept(_slot("to")) if small else b.from_fpu(*to)[0]
+        if small:
+            for channel in range(4):
+                b.emit("strd", (), (*sums[2 * channel : 2 * channel + 2], at), _SUMS * channel, memory="sums")
+        else:
+            for number, total in enumerate(sums):
+                b.emit("str", (), (total, at), _SUMS * (number // 2) + 4 * (number % 2), memory="sums")
+        b.change("add", at, imm=(_SUM,))
+        if small:
+            b.keep(at, _slot("to"))
+            back = b.kept(_slot("back"))
+            b.change("sub", x, back)
+            b.emit("sub_lsl", (weights,), (weights, back), 1)
+        else:
+            b.change("add", x, imm=(_INPUT,))
+            b.change("add", weights, imm=(_WEIGHT,))
+            b.emit("vmov", to, (at,))
         if begins:
             b.emit("vmov_pair", begins, (x, weights))
         b.repeat_until(x, b.kept(_slot("inputs' end")))
 
 
-def _rounds(b: Block, steps: int, x: Register, weights: Register) -> list[Register]:
+def _zeros(b: Block, *, moved: bool = False) -> list[Register]:
+    """Return sums of nothing, with `moved` in short instructions."""
+    first = b.make("mov_imm", imm=(0,))
+    return [first, *(b.make("mov", first) if moved else b.make("mov_imm", imm=(0,)) for _ in range(7))]
+
+
+def _rounds(b: Block, steps: int, x: Register, weights: Register, sums: list[Register]) -> list[Register]:
     b.group = "a product"
     b.keep(b.make("add_two", x, b.kept(_slot("span"))), _slot("round's end"))
-    sums = [b.make("mov_imm", imm=(0,)) for _ in range(8)]
+    sums = sums or _zeros(b)
     with b.loop_of_steps(steps) as numbers:
         b.group = "inputs of two tiles, four channels"
         for number in numbers:
@@ -270,17 +308,20 @@ def _step(b: Block, number: int, x: Register, weights: Register, sums: Sequence[
 
 def _codes(
     b: Block, sums: Register, ends: Register, rows: Sequence[Register], distances: Sequence[Register], end: str,
-    *, fixed: bool,
+    *, fixed: bool, lines: bool,
 ) -> None:  # fmt: skip
     """Make codes of four times the sums of a channel."""
     b.group = f"four times the sums of a channel, {'multiplier' if fixed else 'scale'}, end {end}"
-    totals = _totals(b, sums)
-    b.group = "bias"
-    bias = b.load(ends, 0, "ends")
-    for total in totals:
-        b.emit("add_asr", (total,), (bias, total), 2)
-    b.group = "code"
-    totals = (_fixed_codes if fixed else _scaled_codes)(b, totals, ends, end)
+    if lines:
+        totals = _line_codes(b, _running_totals(b, sums, b.load(ends, 0, "ends")), ends, end)
+    else:
+        totals = _totals(b, sums)
+        b.group = "bias"
+        bias = b.load(ends, 0, "ends")
+        for total in totals:
+            b.emit("add_asr", (total,), (bias, total), 2)
+        b.group = "code"
+        totals = (_fixed_codes if fixed else _scaled_codes)(b, totals, ends, end)
     b.change("add", ends, imm=(8,))
     b.group = "pixels of two rows"
     one, three = b.from_fpu(*distances)
@@ -288,10 +329,14 @@ def _codes(
     for row, place in enumerate(places):
         name = ("upper", "lower")[row]
         pixels = totals[4 * row : 4 * row + 4]
-        b.emit("strb", (), (pixels[0], place), 0, memory=name)
+        if not lines:
+            b.emit("strb", (), (pixels[0], place), 0, memory=name)
         for pixel, (distance, shift) in zip(pixels[1:], ((one, 0), (one, 1), (three, 0)), strict=True):
             b.emit("strb_by", (), (pixel, place, distance), shift, memory=name)
-        b.change("add", place, imm=(1,))
+        if lines:
+            b.emit("strb_moving", (place,), (pixels[0], place), 1, memory=name)
+        else:
+            b.change("add", place, imm=(1,))
     b.emit("vmov_pair", rows, places)
 
 
@@ -322,6 +367,87 @@ def _totals(b: Block, sums: Register) -> list[Register]:
             b.change(ops[1], left[2 + tile], m[tile])
             b.change(ops[1], left[2 + tile], m[2 + tile])
     return [column[2 * row + tile] for row in (0, 1) for tile in _TILES for column in columns]
+
+
+def _running_totals(b: Block, sums: Register, bias: Register) -> list[Register]:
+    """Return those of `_totals` and a bias, from sums T that run on from product to product.
+
+    Of rows 0 to 3 of a column T(2) less the one before T(0) is the upper sum, 2 T(1) - T(0) - T(3) the lower one.
+    """
+    t = b.load_list(sums, 4, "sums")  # both tiles of one row, then of the next
+    odd_lower = [b.make("add_lsl", bias, t[2 + tile], imm=(1,)) for tile in _TILES]
+    for tile in _TILES:
+        b.change("sub", odd_lower[tile], t[tile])
+    t = b.load_list(sums, 4, "sums")
+    odd_upper, before = t[:2], t[2:]
+    for tile in _TILES:
+        b.change("sub", odd_lower[tile], before[tile])
+        b.change("add_two", odd_upper[tile], bias)
+    t = b.load_list(sums, 4, "sums")
+    less = t[:2]
+    for tile in _TILES:
+        b.emit("sub_lsl", (less[tile],), (less[tile], t[2 + tile]), 1)
+    t = b.load_list(sums, 4, "sums")
+    even_upper, even_lower = [], []
+    for tile in _TILES:
+        b.change("sub", t[tile], before[tile])
+        even_upper.append(b.make("add_two", odd_upper[tile], t[tile]))
+        b.change("sub", odd_upper[tile], t[tile])
+        b.change("sub", even_upper[tile], t[2 + tile])
+        b.change("add_two", less[tile], t[2 + tile])
+        even_lower.append(b.make("sub", odd_lower[tile], less[tile]))
+        b.change("add_two", odd_lower[tile], less[tile])
+    _add_column(b, sums, even_lower, even_upper, ("add_lsl", "sub", "add_two", "sub"), odd_upper)
+    _add_column(b, sums, odd_lower, odd_upper, ("sub_lsl", "add_two", "sub", "add_two"), ())
+    rows = (even_upper, odd_upper), (even_lower, odd_lower)
+    return [column[tile] for row in rows for tile in _TILES for column in row]
+
+
+def _add_column(
+    b: Block, sums: Register, lower: Sequence[Register], upper: Sequence[Register], ops: Sequence[str],
+    after: Sequence[Register],
+) -> None:  # fmt: skip
+    """Add or subtract the sums of a column, `ops` of rows 1, 0, 2 and 3; those `after` go on from the last row."""
+    t = b.load_list(sums, 4, "sums")
+    for tile in _TILES:
+        b.emit(ops[0], (lower[tile],), (lower[tile], t[2 + tile]), 1)
+        b.change(ops[1], lower[tile], t[tile])
+    t = b.load_list(sums, 4, "sums")
+    for tile in _TILES:
+        b.change(ops[2], upper[tile], t[tile])
+        b.change(ops[3], lower[tile], t[2 + tile])
+        if after:
+            b.change("add_two", after[tile], t[2 + tile])
+
+
+def _line_codes(b: Block, totals: list[Register], ends: Register, end: str) -> list[Register]:
+    """Return the codes as lines of four times the sums, or by a scale: less the multiplier, where that is negative."""
+    b.group = "code"
+    mul, start = b.load(ends, 4, "ends"), b.kept(_slot("zero"))
+
+    def line() -> None:
+        for total in totals:
+            b.emit("smmla", (total,), (total, mul, start))
+
+    def scaled() -> None:
+        (scale,) = b.to_fpu(mul)
+        reals = [real for k in range(0, 8, 2) for real in b.to_fpu(*totals[k : k + 2])]
+        for real in reals:
+            b.change("vcvt_fixed", real, imm=(2,))
+        for real in reals:
+            b.change("vnmul", real, scale)
+        for real in reals:
+            b.change("vcvtr", real)
+        for k in range(0, 8, 2):
+            b.emit("vmov_pair", totals[k : k + 2], reals[k : k + 2])
+        for total in totals:
+            b.emit("add_lsl", (total,), (start, total), LINE.fraction)
+
+    b.either(mul, line, scaled)
+    for total in totals:
+        b.change("ssat8_asr", total, imm=(LINE.fraction,))
+    limit_codes(b, totals, (_slot("low"), _slot("high")) if end == "s8" else None)
+    return totals
 
 
 def _scaled_codes(b: Block, totals: Sequence[Register], ends: Register, end: str) -> list[Register]:
