@@ -58,12 +58,14 @@ GLOW_HOT static void residual_copy_b1__ref(const int8_t *in, int8_t *out) {
  * Layer (Add): 2 sum.
  * Sizes: a 1x4x4x4, b 1x4x4x4, out 1x4x4x4; the output may be a or b. */
 GLOW_KERNEL void residual_add_s8f__v7m(const int8_t *a, const int8_t *b, int8_t *out) {
+  const int32_t a_mul = glow_kept(3495253);
+  const int32_t b_mul = glow_kept(2796202);
   const int8_t *const x = a;
   const int8_t *const y = b;
   int8_t *const to = out;
   int32_t i = 0;
   for (; i < 64; i++) {
-    const int32_t sum = x[i] * 3495253 + y[i] * 2796202 - 529181344; /* in 2^-22 */
+    const int32_t sum = x[i] * a_mul + y[i] * b_mul - 529181344; /* in 2^-22 */
     if ((((uint32_t)sum + 94u) & 4194303u) < 188u) {
       const int32_t exact = glow_thumb_addf_slow(x[i], y[i], 0.8333333f, 0.6666666f, (-126.666664f), 0);
       to[i] = (int8_t)exact;
