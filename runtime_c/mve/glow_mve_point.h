@@ -102,11 +102,10 @@ GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_point_in
                                                                                     int32_t zp, int32_t low,
                                                                                     int32_t high) {
   const int32_t last = (out_c + 3) / 4 - 1;
-  uint32_t bit = 1;
   d->stream = stream;
   d->lines = 1u << last;
-  for (const int8_t *group = stream + bytes; bit < d->lines; group += bytes, bit <<= 1) {
-    d->lines |= group[-13] < 0 ? bit : 0u; /* the sign of the first scale */
+  for (int32_t g = 0; g < last; g++) {
+    d->lines |= stream[(g + 1) * bytes - 13] < 0 ? 1u << g : 0u; /* the sign of the first scale */
   }
   d->zp = zp;
   d->rest = out_c - 4 * last;

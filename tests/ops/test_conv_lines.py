@@ -44,6 +44,8 @@ def kernel_cases() -> Iterator[Case]:
         yield case_of(inputs, 14, clamp=clamp, y_zp=-128 if clamp is None else 9)
     yield case_of(60, 16, tied=False, y_zp=-128, rows=(1, 15), in_ring=15, out_ring=15)
     yield case_of(60, 13, w=31, stride=(1, 2), batch=2)
+    for out_c in (128, 129):  # as many groups as there are bits of a word, and one more
+        yield case_of(36, out_c, h=5, w=6)
     for clamp in (None, (-100, 88)):
         yield case_of(4, 16, k=(5, 2), pads=(2, 1, 2, 0), clamp=clamp)
     yield case_of(4, 16, k=(4, 4), planar=True)
