@@ -39,4 +39,9 @@ def place(p: Mapping[str, str], operand: str, rank: int) -> str:
     return " + ".join(f"x{k} * {p[f'{operand}{k}']}" for k in range(rank))
 
 
-HELPERS = {"each": each, "loops": loops, "place": place}
+def at_most(number: str, most: int | str) -> int | str:
+    """Return the length of an array of so many elements: of a parameter that is no literal, the most that it can be."""
+    return most if "->" in number else number
+
+
+HELPERS = {"each": each, "loops": loops, "place": place, "at_most": at_most}

@@ -15,7 +15,17 @@ import numpy as np
 
 from glowc.codegen import kernels
 from glowc.codegen.headers import RUNTIME_FILES
-from glowc.codegen.kernels import ArgsStruct, Helpers, args_struct, environment, identity, render_function
+from glowc.codegen.kernels import (
+    TILE,
+    ArgsStruct,
+    Helpers,
+    args_struct,
+    environment,
+    identity,
+    render_function,
+    tiles_of,
+    with_tiles,
+)
 from glowc.codegen.printed import tidy
 from glowc.codegen.view import headers_of
 from glowc.graph.types import DType, TensorType
@@ -235,7 +245,10 @@ def _literal_sample(jobs: Sequence[Job], least: int) -> list[Job]:
 
 @dataclass(frozen=True)
 class Function:
-    """One printed C function and how to call it; `helpers` are the functions that it calls, by name."""
+    """One C function as it was rendered, and how to call it; `helpers` are the functions that it calls, by name.
+
+    Functions that differ in their tiles alone are one, as in a bundle whose layers share them.
+    """
 
     name: str
     title: str
@@ -311,27 +324,49 @@ def _parts_of(instr: Instr, *, literal: bool) -> str:
     return f"({parts} * {blocks})" if instr.channels else parts
 
 
+Tiles = tuple[str, ...]
+
+
 def printed_function(job: Job, number: int) -> Function:
     """Return the C function of a job, named after its `number`."""
+    function, tiles = _rendered(job, number)
+    return _printed_with(function, (tiles,))
+
+
+def _rendered(job: Job, number: int) -> tuple[Function, Tiles]:
+    """Return the function of a job, and its tiles."""
     kernel = get_kernel(job.instr.kernel)
     name = f"fn{number}_{job.instr.kernel}__{job.instr.variant}"
     fields = None if job.literal else args_struct(job.instr, f"{name}_args_t")
     shown = fields if fields is not None and fields.fields else None
     stem = f"helper_{job.instr.kernel}__{job.instr.variant}"
-    definition = tidy(render_function(job.instr, name, _named, stem, fields), fields)
+    text = render_function(job.instr, name, _named, stem, fields, open_tiles=shown is not None)
+    definition, tiles = tiles_of(text)
     named = _named.take()
     _helpers.update({helper: tidy(text) for helper, text in named.items() if helper not in _helpers})
     helpers = {helper: _helpers[helper] for helper in re.findall(r"\bhelper_\w+", definition)}
-    own = tuple(headers_of([job.instr]))
-    lacking = _lacking("\n".join([definition, *helpers.values()]), own)
-    assert not lacking, f"{job.function}: no header of its bundle has {', '.join(lacking)}"
-    headers = (*_headers(kernel, variant_of(job.instr)), *_quoted(own))
+    headers = (*_headers(kernel, variant_of(job.instr)), *_quoted(headers_of([job.instr])))
     parts = _parts_of(job.instr, literal=job.literal)
     upwards = parts == "rows" and job.literal and job.instr.params.get("descending") == 1  # as its text has it
-    return Function(
+    function = Function(
         name, job.function, definition, helpers, shown, len(job.instr.operands), kernel.rows, headers, parts,
         upwards or job.instr.shares > 1,
     )  # fmt: skip
+    return function, tiles
+
+
+def _printed_with(function: Function, rows: tuple[Tiles, ...]) -> Function:
+    """Return a function as it is printed for calls with these tiles, once; several are chosen by a field."""
+    key = function.definition, function.struct, rows
+    if key not in _finished:
+        struct = function.struct
+        if struct is not None and len(rows) > 1:
+            struct = replace(struct, fields=(*struct.fields, (TILE, "int32_t")))
+        text = with_tiles(function.definition, rows)
+        lacking = _lacking("\n".join([text, *function.helpers.values()]), function.headers)
+        assert not lacking, f"{function.title}: no header of its bundle has {', '.join(lacking)}"
+        _finished[key] = replace(function, definition=tidy(text, struct), struct=struct)
+    return _finished[key]
 
 
 _NAME = re.compile(r"\b(?:glow|GLOW)_\w+")
@@ -342,7 +377,8 @@ _STEM = re.compile(r"\b(glow_\w*)##|^ *GLOW_\w+\((glow_\w+),", re.MULTILINE)
 @cache
 def _named_in(headers: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return what headers name, with those of every bundle, and how names begin that their macros put together."""
-    text = "\n".join(runtime_header(name).read_text(encoding="utf-8") for name in (*RUNTIME_FILES, *headers))
+    own = [header.strip('"') for header in headers if header[0] == '"']
+    text = "\n".join(runtime_header(name).read_text(encoding="utf-8") for name in (*RUNTIME_FILES, *own))
     return frozenset(_NAME.findall(text)), tuple(before or f"{whole}_" for before, whole in _STEM.findall(text))
 
 
@@ -359,15 +395,16 @@ def _headers(kernel: KernelDef, variant: KernelVariant) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Program:
-    """Sources of one harness program, its jobs in order, and the entry number of each job."""
+    """Sources of one harness program, its jobs in order, and of each job the entry number and the row of its tiles."""
 
     sources: tuple[Path, ...]
     jobs: tuple[Job, ...]
     entries: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
 
     def records(self, first: int) -> bytes:
         """Return the contents of cases.bin for the jobs from `first` on."""
-        parts = [_record(self.jobs[i], self.entries[i], i) for i in range(first, len(self.jobs))]
+        parts = [_record(self.jobs[i], self.entries[i], i, self.rows[i]) for i in range(first, len(self.jobs))]
         return b"".join(parts) + struct.pack("<6I", _END, 0, 0, 0, 0, 0)
 
 
@@ -385,27 +422,39 @@ def dealt(jobs: Sequence[Job], programs: int) -> list[list[Job]]:
     return [part for part in parts if part]
 
 
-_printed: dict[object, Function] = {}  # by template and identity: machines share what was printed
+_printed: dict[object, tuple[Function, Tiles]] = {}  # by template and identity: machines share what was printed
 _named, _helpers = Helpers(), dict[str, str]()  # shared, too
 _texts: dict[object, Function] = {}  # by all but the name: what is compiled once serves every plan that prints it
+_finished: dict[object, Function] = {}
 
 
 def function_of(job: Job) -> Function:
-    """Return the C function that a job calls, printed once; instructions of the same text share one."""
+    """Return the C function that a job calls, rendered once; instructions of the same text share one."""
+    return _called(job)[0]
+
+
+def _called(job: Job) -> tuple[Function, Tiles]:
+    """Return the function that a job calls, and the tiles that it wants."""
     template = kernels.kernel_template(get_kernel(job.instr.kernel), variant_of(job.instr))
     key = template, identity(job.instr, literal=job.literal)
     if key not in _printed:
-        function = printed_function(job, len(_printed))
-        _printed[key] = _texts.setdefault(function.without_name, function)
+        function, tiles = _rendered(job, len(_printed))
+        _printed[key] = _texts.setdefault(function.without_name, function), tiles
     return _printed[key]
 
 
 def write_program(jobs: Sequence[Job], folder: Path) -> Program:
     """Print every function that `jobs` call into C files in `folder`."""
-    called = [function_of(job) for job in jobs]
-    functions = sorted({function.name: function for function in called}.values(), key=lambda f: f.title)
+    called = [_called(job) for job in jobs]
+    tiles: dict[str, dict[Tiles, int]] = {}  # of each function, with their rows
+    for function, wanted in called:
+        of_function = tiles.setdefault(function.name, {})
+        of_function.setdefault(wanted, len(of_function))
+    different = {function.name: function for function, _ in called}.values()
+    functions = [_printed_with(f, tuple(tiles[f.name])) for f in sorted(different, key=lambda f: f.title)]
     numbers = {function.name: number for number, function in enumerate(functions)}
-    entries = tuple(numbers[function.name] for function in called)
+    entries = tuple(numbers[function.name] for function, _ in called)
+    rows = tuple((tiles[f.name][wanted],) if len(tiles[f.name]) > 1 else () for f, wanted in called)
     sources = []
     files = len(LEVELS) * -(-len(functions) // (len(LEVELS) * FUNCTIONS_PER_FILE))
     for index in range(files):
@@ -416,7 +465,7 @@ def write_program(jobs: Sequence[Job], folder: Path) -> Program:
         helpers = {name: text for f in part for name, text in f.helpers.items()}
         sources.append(_render("functions.c.j2", path, functions=part, helpers=helpers, headers=headers))
     sources.append(_render("table.c.j2", folder / "table.c", functions=functions))
-    return Program(tuple(sources), tuple(jobs), entries)
+    return Program(tuple(sources), tuple(jobs), entries, rows)
 
 
 def runtime_headers() -> list[str]:
@@ -434,11 +483,12 @@ def _render(template: str, path: Path, **values: object) -> Path:
     return path
 
 
-def _record(job: Job, entry: int, number: int) -> bytes:
+def _record(job: Job, entry: int, number: int, row: tuple[int, ...]) -> bytes:
     kernel, instr = get_kernel(job.instr.kernel), job.instr
     params = [struct.pack("<i", instr.params[key]) for key in kernel.params]
     params += [struct.pack("<f", instr.params[key]) for key in kernel.float_params]
     params += [struct.pack("<i", int(getattr(instr.plan, key))) for key in instr.plan.numbers]
+    params += [struct.pack("<i", tile) for tile in row]
     begin, end = instr.rows or (0, 0)
     header = struct.pack("<4I2i", entry, number, len(params), len(instr.operands), begin, end)
     roles = [o.role for o in instr.operands]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_of
@@ -32,6 +33,7 @@ class ProductsPlan(Plan):
     `zeros`: zero points are to be left out; `fixed`: sums end in TensorFlow Lite's fixed point.
     """
 
+    numbers: ClassVar[tuple[str, ...]] = ("block",)
     product: str
     block: int
     columns: bool

@@ -5,6 +5,7 @@ LSTM and SVDF of TensorFlow Lite: four rows of weights at a time.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_in, plan_of
@@ -26,6 +27,7 @@ class MatMulPlan(Plan):
     `fixed`: codes end in a multiplier and a shift.
     """
 
+    numbers: ClassVar[tuple[str, ...]] = ("pairs",)
     pairs: int
     fixed: bool = False
 

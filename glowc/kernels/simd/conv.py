@@ -202,7 +202,7 @@ def scratch_bytes(instr: Instr) -> int:
     if plan.path == "point":
         size += padded(s.in_c, plan.grain) * plan.pixels
     if plan.path == "pixels":
-        size += plan.panel_bytes + plan.windows_bytes
+        size += plan.pixels * (plan.steps * plan.grain + plan.width) + CHUNK  # a copy may write after the last window
     if plan.path == "rows" and plan.shifted:
         size += 4 * plan.slots * _row_columns(plan, s)
     return size + (plan.slots * _row_bytes(plan, s) if plan.path in ("rows", "pixels") else 0)

@@ -48,27 +48,7 @@ class ConvPlan(ConvBlock, LayerPlan):
     steps: int = 0
 
     @property
-    def stepped(self) -> bool:
-        """True when the steps are counted at run time."""
-        return self.path == "point" or (self.path == "pixels" and self.rest)
-
-    @property
-    def window(self) -> int:
-        """Inputs of a gathered window."""
-        return self.k_h * self.pieces * self.piece
-
-    @property
     def copies(self) -> tuple[tuple[int, int, int], ...]:
         """The copies of 16 bytes that gather a window: its row, the piece of that, the place in the piece."""
         pieces = [(ky, kx) for ky in range(self.k_h) for kx in range(self.pieces)]
         return tuple((ky, kx, at) for ky, kx in pieces for at in range(0, self.piece, CHUNK))
-
-    @property
-    def panel_bytes(self) -> int:
-        """Bytes of the inputs of a block, in the order of the steps."""
-        return self.steps * self.grain * self.pixels
-
-    @property
-    def windows_bytes(self) -> int:
-        """Bytes of the windows of a block; a copy of 16 bytes may write after the last."""
-        return self.pixels * self.width + CHUNK

@@ -14,7 +14,7 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.assembly import Printed, joined
-from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.constants import WEIGHTED, padded
 from glowc.kernels.common.factors import Ends
 from glowc.kernels.shapes import Conv
 from glowc.kernels.simd.core import code_limits, requant
@@ -26,6 +26,7 @@ from glowc.program.kernel import Arrays
 OUTPUTS = 8
 PIXELS = 4
 _CHUNK = {"a32": 5, "a64": 8}  # taps of a kernel row whose weights stay in registers
+_ROWS = 8  # of windows, by which they share functions
 _UNROLLED = 16  # columns of a kernel row; wider ones take one tap at a time
 
 
@@ -34,7 +35,7 @@ class TapsPlan(OnCore, Plan):
     """What the template prints by.
 
     Windows of `k_h` x `k_w`, `pixels` of a row together; `looped`: one tap at a time, else `chunks` of taps of a row.
-    `wide`: weights of 16 bits; a block of the stream has `block_bytes`. `few` inputs, `narrow` outputs, where there are
+    `wide`: weights of 16 bits. `few` inputs, `narrow` outputs, where there are
     fewer than 8; `lookup` outputs of an input channel, where there are several. `fixed`: codes end by multipliers and
     shifts.
     """
@@ -51,8 +52,12 @@ class TapsPlan(OnCore, Plan):
     few: int
     narrow: int
     lookup: int
-    block_bytes: int
     fixed: bool
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a window for which there is room in a function that layers share."""
+        return padded(self.k_h, _ROWS)
 
     @property
     def reach(self) -> int:
@@ -135,7 +140,7 @@ def _plan(isa: str, s: Conv, *, wide: bool, fixed: bool) -> TapsPlan:
         isa=isa, k_h=s.k_h, k_w=s.k_w, stride=s.stride_w, dil=s.dil_w, pixels=min(PIXELS, s.out_w),
         looped=s.k_w > _UNROLLED, chunks=_chunks(isa, s.k_w), wide=wide, few=s.in_c if s.in_c < OUTPUTS else 0,
         narrow=s.out_c if s.out_c < OUTPUTS else 0, lookup=multiplier if multiplier > 1 else 0,
-        block_bytes=(9 if fixed else 8) * OUTPUTS + s.taps * OUTPUTS * (2 if wide else 1), fixed=fixed,
+        fixed=fixed,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ weights have a zero point. Sums fit float32 without rounding, so that codes are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
@@ -40,6 +41,7 @@ def _accepts(instr: Instr) -> bool:
 class MatMulPlan(Plan):
     """`direct`: columns are multiplied where they lie; `columns`: how many at a time; `near`: of the sums to a tie."""
 
+    numbers: ClassVar[tuple[str, ...]] = ("columns", "near")
     direct: bool
     columns: int
     near: int
