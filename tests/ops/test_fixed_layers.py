@@ -61,6 +61,7 @@ def kernel_cases() -> Iterator[Case]:
         yield from fixed_cases(test_fully_connected.layer(rng, 11 * c, out_c - 1, dtype=DType.S16, x_zp=0), index)
         same = {"c": out_c, "out_c": out_c, "group": out_c, "pads": (2, 1, 2, 1), "dilation": (index % 2 + 1, 1)}
         yield from fixed_cases(test_conv.geometry(rng, **wide, **same), index)  # type: ignore[arg-type]
+        yield from fixed_cases(test_conv.geometry(rng, **wide, **same, y_zp=0), index)  # type: ignore[arg-type]
     for k, extreme in ((500, True), (600, True), (600, False)):  # sums of 32 bits, of more, and for some weights
         yield from fixed_cases(test_fully_connected.layer(rng, k, 3, dtype=DType.S16, x_zp=0, extreme=extreme), 1)
 
