@@ -83,8 +83,8 @@ def test_variants_name_headers_that_exist() -> None:
 
 def test_included_headers_come_once_and_sorted() -> None:
     assert with_included(["glow_mve_single.h", "glow_reach.h"]) == [
-        "glow_mve.h", "glow_mve_dot.h", "glow_mve_gather.h", "glow_mve_point.h", "glow_mve_run.h", "glow_mve_single.h", "glow_mve_zero.h",
-        "glow_reach.h",
+        "glow_mve.h", "glow_mve_dot.h", "glow_mve_gather.h", "glow_mve_point.h", "glow_mve_run.h", "glow_mve_single.h",
+        "glow_mve_zero.h", "glow_reach.h",
     ]  # fmt: skip
 
 
