@@ -41,8 +41,8 @@ class Machine:
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
     this one runs every SAMPLE-th case: what is new here is what the compiler makes of them. So it does of those that it
     runs by twins, which other machines run by their own instructions, and of portable C but where `portable` says so.
-    SVE has vectors of `vector_bytes`. The files of a program are compiled at `levels` in turn, as users compile
-    bundles at any of them.
+    With `divides` every call is done in parts too, elsewhere one of each path. SVE has vectors of `vector_bytes`. The
+    files of a program are compiled at `levels` in turn, as users compile bundles at any of them.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Machine:
     longer: bool = False
     sampled: str | None = None
     portable: bool = False
+    divides: bool = False
     vector_bytes: int = 0
 
     @property
@@ -109,7 +110,17 @@ _TWINS = frozenset({"dsp", "dual-issue", "loads-ahead", "thumb"})  # as Cortex-M
 _AARCH64 = "linux-aarch64"
 _PARTIAL = ROOT / "tests/e2e/boards"
 MACHINES = (
-    Machine("host", "host", "malloc", cc="clang", levels=("-O0",), flags=SANITIZERS, twins=_TWINS, portable=True),
+    Machine(
+        "host",
+        "host",
+        "malloc",
+        cc="clang",
+        levels=("-O0",),
+        flags=SANITIZERS,
+        twins=_TWINS,
+        portable=True,
+        divides=True,
+    ),
     Machine("host-gcc", "host", "page", twins=_TWINS, sampled="host"),
     Machine(
         "host-soft-requant",

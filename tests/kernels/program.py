@@ -42,7 +42,6 @@ from tests.kernels.machines import LEVELS, POOL_BYTES, Machine
 SCRATCH_ALIGN = PACKED_ALIGN = 16
 FUNCTIONS_PER_FILE = 450  # functions of headers are compiled once per file
 LITERAL_JOBS = 60
-CUT_STEP = 36  # cases, the first of which is done in parts too, the second by cores
 KEPT_BEFORE = 96  # bytes before weights that are kept: the most that any variant has
 _END = 0xFFFFFFFF
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2}
@@ -87,6 +86,7 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
     """Return every call that `machine` makes: each accepted variant, in place too, and a literal sample."""
     jobs = []
     accepted: Counter[tuple[str, str]] = Counter()
+    divided: set[object] = set()
     for case in cases:
         for variant in variants_of(case.instr.kernel):
             instr = replace(case.instr, variant=variant.name)
@@ -94,11 +94,15 @@ def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
                 accepted[case.instr.kernel, variant.name] += 1
                 if accepted[case.instr.kernel, variant.name] % machine.step(variant) != 1 % machine.step(variant):
                     continue
-                jobs += _jobs_of(case, instr, variant)
+                made = _jobs_of(case, instr, variant)
+                jobs += made
+                for job in made:
+                    if not job.in_place and (machine.divides or _way(job) not in divided):
+                        divided.add(_way(job))
+                        jobs += [*_cut(job), *_shared(job)]
     return jobs + _literal_sample(jobs, machine.literals)
 
 
-_seen: Counter[tuple[str, str]] = Counter()  # cases of each variant
 _made: dict[tuple[int, str], tuple[Case, list[Job]]] = {}  # machines share what a variant packed; holds the case
 
 
@@ -111,45 +115,44 @@ def _jobs_of(case: Case, instr: Instr, variant: KernelVariant) -> list[Job]:
             return []
         job = Job(case, *_for_variant(case, instr, variant, prepared))
         in_place = [replace(job, in_place=True)] if variant.in_place and _fits_in_place(job) else []
-        whole = [job, *_keeping(job, variant), *_spending(job, variant)]
-        _seen[case.instr.kernel, variant.name] += 1
-        turn = _seen[case.instr.kernel, variant.name] % CUT_STEP
-        cut = _cut(whole) if turn == 1 else _shared(whole) if turn == 2 else ()
-        _made[id(case), variant.name] = case, [*whole, *cut, *in_place]
+        _made[id(case), variant.name] = case, [job, *_keeping(job, variant), *_spending(job, variant), *in_place]
     return _made[id(case), variant.name][1]
 
 
-def _cut(jobs: Iterable[Job]) -> Iterator[Job]:
+def _way(job: Job) -> object:
+    """Return what calls have in common of which a machine does one in parts: the path, and the parts that it has."""
+    instr, variant = job.instr, variant_of(job.instr)
+    whole = instr.rows is None or instr.rows == (0, instr.params.get("out_h"))
+    some, step = variant.channels(instr), variant.columns.step if variant.columns is not None else 0
+    blocks, columns = some > 0 and instr.int_("out_c") > some, step > 0 and instr.int_("out_w") > step
+    return instr.kernel, instr.variant, instr.plan.path, whole, blocks, columns
+
+
+def _cut(job: Job) -> Iterator[Job]:
     """Yield jobs that several calls do, where the function for that is another one."""
-    for job in jobs:
-        instr, variant = job.instr, variant_of(job.instr)
-        cut = replace(job, instr=replace(instr, cut=True))
-        if instr.rows is None:
-            if variant.units(instr) or get_kernel(instr.kernel).outer_of(instr.params) is not None:
-                yield cut
-        elif instr.rows == (0, instr.params.get("out_h")):
-            if function_of(cut).text != function_of(job).text:
-                yield cut
-            yield from _in_columns(cut, variant)
+    instr, variant = job.instr, variant_of(job.instr)
+    cut = replace(job, instr=replace(instr, cut=True))
+    if instr.rows is None:
+        if variant.units(instr) or get_kernel(instr.kernel).outer_of(instr.params) is not None:
+            yield cut
+    elif instr.rows == (0, instr.params.get("out_h")):
+        if function_of(cut).text != function_of(job).text:
+            yield cut
+        yield from _in_columns(cut, variant)
 
 
-def _shared(jobs: Iterable[Job]) -> Iterator[Job]:
+def _shared(job: Job) -> Iterator[Job]:
     """Yield jobs that cores share: parts that hold in any order, the last of which is done first."""
-    for job in jobs:
-        instr = replace(job.instr, cut=True, shares=2)
-        loop = get_kernel(instr.kernel).outer_of(instr.params)
-        if instr.rows is None and loop is not None:
-            yield replace(job, instr=instr)
-        elif (
-            instr.rows is not None
-            and instr.rows == (0, instr.params.get("out_h"))
-            and not instr.params.get("descending")
-        ):
-            yield replace(job, instr=instr)
-            yield from _in_columns(replace(job, instr=instr), variant_of(instr))
-            some = variant_of(instr).channels(instr)
-            if 0 < some < instr.int_("out_c") and instr.int_("out_c") % some != 1:
-                yield replace(job, instr=replace(instr, channels=some))
+    instr = replace(job.instr, cut=True, shares=2)
+    loop = get_kernel(instr.kernel).outer_of(instr.params)
+    if instr.rows is None and loop is not None:
+        yield replace(job, instr=instr)
+    elif instr.rows is not None and instr.rows == (0, instr.params.get("out_h")) and not instr.params.get("descending"):
+        yield replace(job, instr=instr)
+        yield from _in_columns(replace(job, instr=instr), variant_of(instr))
+        some = variant_of(instr).channels(instr)
+        if 0 < some < instr.int_("out_c") and instr.int_("out_c") % some != 1:
+            yield replace(job, instr=replace(instr, channels=some))
 
 
 def _in_columns(job: Job, variant: KernelVariant) -> Iterator[Job]:

@@ -117,7 +117,16 @@ class ConvPlan(Plan):
     @property
     def row_groups(self) -> int:
         """Groups of inputs on path "three": the outer columns of each row, and the middle ones of two rows."""
-        return (self.rows + (self.rows + 1) // 2 + 1) // 2
+        return (self._row_steps + 1) // 2
+
+    @property
+    def row_padding(self) -> int:
+        """Steps of two inputs on path "three" that fill its last group up."""
+        return self._row_steps % 2
+
+    @property
+    def _row_steps(self) -> int:
+        return self.rows + (self.rows + 1) // 2
 
 
 def collecting(s: Conv) -> ConvPlan:
