@@ -39,13 +39,18 @@ def _applied(text: str, edits: list[Edit]) -> str:
 def _edits(source: Source, function: Function, lost: set[str]) -> Iterator[Edit]:
     body = function.body
     for name in function.parameters:
-        if name in lost and name not in source.tokens[body.begin : body.end]:
+        if name in lost and not _uses(source, name, body.begin, body.end):
             yield source.ends[body.begin], source.ends[body.begin], f"\n  (void){name};"
     for block in _blocks(body):
         for child in block.children:
             for name in child.names or ():
                 if child.kind == "simple" and name in lost:
                     yield from _declared(source, block, child, name)
+
+
+def _uses(source: Source, name: str, begin: int, end: int) -> list[int]:
+    """Return the tokens from `begin` to `end` that are a variable of that name, not a member."""
+    return [i for i in range(begin, end) if source.tokens[i] == name and source.at(i - 1) not in (".", "->")]
 
 
 def _blocks(s: Statement) -> Iterator[Statement]:
@@ -57,7 +62,7 @@ def _blocks(s: Statement) -> Iterator[Statement]:
 
 def _declared(source: Source, block: Statement, child: Statement, name: str) -> Iterator[Edit]:
     """Yield what becomes of a declaration of a block that lost a use."""
-    uses = [i for i in range(child.end, block.end) if source.tokens[i] == name]
+    uses = _uses(source, name, child.end, block.end)
     writes = {s.begin: s for b in _blocks(block) for s in b.children if _writes(source, s, name)}
     if not set(uses) <= set(writes):
         return

@@ -2,7 +2,8 @@
 
 The bound is weights + biases + five bytes per output channel, what the other layers have (tables, operands), what the
 parameters of a layer take beyond that in its plain form (scales of blocks, multipliers and offsets of 64 bits), what
-fills pairs of inputs, states and cells of recurrent layers of codes, and six in a thousand. First gives way what costs
+fills pairs of inputs, states and cells of recurrent layers of codes, sums of inputs where weights have a zero point,
+and six in a thousand. First gives way what costs
 little: what is over the bound may cost one percent of the cycles, a part of it that part, and the other kernels' code
 is no more than the constants they save. The rest gives way as long as the cycles grow by at most a half.
 
@@ -25,6 +26,7 @@ SPARE_WORDS = 8
 _PER_CHANNEL = 9  # bias and five bytes
 _PER_GATE = 16  # biases and scales of the inputs and of the state
 _PLACES = 2  # bytes more where the factor has a shift of its own: that of a pair of channels takes a word
+_SUMS, _SUMMED = 4, 128  # inputs that are sums of so many, for weights with a zero point, come in fours
 _SPARE = 0.006  # so that whole models stay within one percent of their weights and channels
 _MAX_LOSS = 0.01
 _MAX_FORCED = 0.5  # of the cycles, for all that gives way
@@ -68,6 +70,8 @@ def _needed(layer: Layer) -> dict[str, int]:
         return constants
     size = weights.type.size_bytes
     each = _PER_CHANNEL + (_PLACES if any(o.role == "shift" for o in plain.operands) else 0)
+    if plain.params.get("w_zp", 0):
+        each += _SUMS * -(-size // (_SUMMED * _SUMS * int(channels)))
     return {weights.buffer: size, layer.name: max(each * int(channels), sum(constants.values()) - size)}
 
 

@@ -10,6 +10,7 @@ themselves counts where nothing was measured.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,8 +40,14 @@ def key_of(instr: Instr) -> str:
 
 
 def keys_like(key: str) -> tuple[str, ...]:
-    """Return a key and, of a kernel that ends in a shift, that of the one which ends in a float32 product."""
-    return (key, _unshifted(key))
+    """Return a key and, of a kernel that ends in a shift, that of the one which ends in a float32 product.
+
+    Elements of other widths move as those of four bytes do.
+    """
+    return (key, _WIDTH.sub(r"\1_b4.", _unshifted(key)))
+
+
+_WIDTH = re.compile(r"^(copy|fill|gather)_b(?:2|8|16)\.")
 
 
 def _unshifted(key: str) -> str:

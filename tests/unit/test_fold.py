@@ -243,6 +243,11 @@ def test_what_lost_its_use_is_marked() -> None:
         assert line in fold(text.replace("a[x] : 3", "(int32_t)a[x] : 3"))
 
 
+def test_a_member_is_no_use_of_a_parameter_of_its_name() -> None:
+    text = "static void f(const int8_t *a, t *b) {\n  b->a = 0 != 0 ? a[1] : 3;\n  q.a = 2;\n}\n"
+    assert "{\n  (void)a;\n" in fold(text)
+
+
 def test_text_without_candidates_is_the_same_object() -> None:
     text = function("  out[y] = v;\n")
     assert fold(text) is text

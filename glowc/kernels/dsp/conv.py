@@ -11,7 +11,7 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.dsp.ends import ends_bytes
-from glowc.kernels.dsp.forms import GROUP
+from glowc.kernels.dsp.forms import GROUP, summed_groups
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.pixel_tile import assembly
 from glowc.kernels.dsp.shift import short_offset
@@ -59,7 +59,8 @@ class ConvPlan(Plan):
     `rest`: inputs of a kernel row after whole groups, on path "rows"; those of all `k_h` rows come last.
     `steps` of a round of the tile that is printed (pixel_tile.py), 0: a function of the runtime; `pairs` of pixels,
     where more than one, are collected before `chunk` blocks of channels of all of them are computed, and the next ones;
-    `shared`: windows of a pair are three columns wide and one apart.
+    `shared`: windows of a pair are three columns wide and one apart. `summed`: groups of sums of inputs after these
+    (forms.py).
     """
 
     form: str = ""
@@ -84,6 +85,7 @@ class ConvPlan(Plan):
     pairs: int = 1
     chunk: int = 0
     shared: bool = False
+    summed: int = 0
 
     @property
     def cost_path(self) -> str:
@@ -161,8 +163,8 @@ def collecting_quad(s: Conv, *, rests: bool = False) -> ConvPlan:
 
 
 def groups_of(plan: ConvPlan, shape: Conv) -> int:
-    """Return the groups of four inputs of a pixel."""
-    return plan.row_groups if plan.path == "three" else -(-shape.inputs // GROUP)
+    """Return the groups of four inputs of a pixel, with those of their sums."""
+    return plan.summed + (plan.row_groups if plan.path == "three" else -(-shape.inputs // GROUP))
 
 
 def collected(weights: np.ndarray, shape: Conv, path: str, rest: int = 0) -> np.ndarray:
@@ -191,8 +193,10 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare conv_s8 by blocks of four channels."""
     shape = Conv.of(instr)
     plan = collecting(shape)
-    stream = fours(collected(constants["weights"], shape, plan.path), constants, instr)
-    return Prepared(stream.constants, replace(plan, form=stream.form))
+    weights = collected(constants["weights"], shape, plan.path)
+    summed = summed_groups(weights, instr)
+    stream = fours(weights, constants, instr, summed=summed)
+    return Prepared(stream.constants, replace(plan, form=stream.form, summed=summed))
 
 
 def scratch(instr: Instr) -> int:
@@ -205,10 +209,12 @@ def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare conv_s8 by pairs of channels."""
     shape = Conv.of(instr)
     plan = collecting_quad(shape)
-    stream = pairs(collected(constants["weights"], shape, plan.path), constants, instr, lines=True)
+    weights = collected(constants["weights"], shape, plan.path)
+    summed = summed_groups(weights, instr)
+    stream = pairs(weights, constants, instr, lines=True, summed=summed)
     end = ending(instr)
     end = {"u8": "n8", "v8": "s8"}.get(end, end) if stream.lined else end
-    plan = replace(plan, form=stream.form, end=end, lined=stream.lined, row_ends=plan.path == "rows")
+    plan = replace(plan, form=stream.form, end=end, lined=stream.lined, row_ends=plan.path == "rows", summed=summed)
     return Prepared(stream.constants, plan)
 
 
@@ -272,7 +278,7 @@ def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared |
 
 
 def _quad_steps(plan: ConvPlan, shape: Conv) -> int:
-    return quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
+    return 2 * plan.summed + quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
 
 
 def wanted_bytes(instr: Instr) -> tuple[int, ...]:
@@ -285,7 +291,7 @@ def wanted_bytes(instr: Instr) -> tuple[int, ...]:
     plan, s = plan_of(instr, ConvPlan), Conv.of(instr)
     steps = _quad_steps(plan, s)
     pair = 4 * (plan.head + steps)
-    if plan.form != "dual" or s.out_c % 2 or s.out_w < _PIXELS or pair > _NEAR_BYTES:
+    if plan.form != "dual" or plan.summed or s.out_c % 2 or s.out_w < _PIXELS or pair > _NEAR_BYTES:
         return ()
     flat = s.stride_h == s.stride_w == 1 and s.in_row == s.out_w * s.in_col and s.out_row == s.out_w * s.out_c
     whole = s.in_ring >= s.in_h and s.out_ring >= s.out_h

@@ -10,11 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in, plan_of
 from glowc.kernels.common.factors import FIXED, FIXED_EMPTY, fit
 from glowc.kernels.dsp import conv, depthwise, eight, fully_connected, paired, winograd
 from glowc.kernels.dsp.conv import ConvPlan
 from glowc.kernels.dsp.ends import factors_of, fixed_end
+from glowc.kernels.dsp.forms import summed_groups
 from glowc.kernels.dsp.fully_connected import FcPlan
 from glowc.kernels.dsp.stream import pairs
 from glowc.kernels.shapes import Conv
@@ -41,8 +42,11 @@ def _where_fit(prepare: Prepare) -> Prepare:
 def _prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
     shape = Conv.of(instr)
     plan = conv.collecting_quad(shape, rests=True)
-    stream = pairs(conv.collected(constants["weights"], shape, plan.path, plan.rest), constants, instr)
-    plan = replace(plan, form=stream.form, end=fixed_end(instr), row_ends=plan.path == "rows", fixed=True)
+    weights = conv.collected(constants["weights"], shape, plan.path, plan.rest)
+    summed = summed_groups(weights, instr)
+    stream = pairs(weights, constants, instr, summed=summed)
+    rows = plan.path == "rows"
+    plan = replace(plan, form=stream.form, end=fixed_end(instr), row_ends=rows, fixed=True, summed=summed)
     return Prepared(stream.constants, plan)
 
 
@@ -82,6 +86,11 @@ def _prepare_small(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({"mul": ends.muls.astype(np.int32), "shift": ends.places.astype(np.int8)}, plan)
 
 
+def _modest_units(instr: Instr) -> int:
+    """Return 0: where the arena has room for it anyway, but all where weights would take twice the bytes otherwise."""
+    return fully_connected.units_scratch(instr) if plan_of(instr, FcPlan).summed else 0
+
+
 def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> KernelVariant:
     """Return a variant of a kernel with a scale as one that ends in a multiplier and a shift."""
     return replace(plain, prepare=_where_fit(prepare), packs=FIXED, header=header)
@@ -97,9 +106,7 @@ WINOGRAD = fixed_variant(winograd.CONV, winograd.prepare_fixed, "glow_dsp_winogr
 WINOGRAD_PAIRED = fixed_variant(winograd.PAIRED, winograd.in_order(winograd.prepare_fixed), "glow_dsp_winograd.h")
 CONV, PAIRED, BATCH = map(_conv, (conv.CONV, paired.PAIRED, paired.BATCH))
 FC = _fc(fully_connected.FC, "glow_dsp_fc_q31.h", limited=False)
-FC_UNITS = replace(
-    _fc(fully_connected.UNITS, "glow_dsp_fc_q31.h"), speed_only=False, modest_bytes=lambda _: 0
-)  # where the arena has room for it anyway
+FC_UNITS = replace(_fc(fully_connected.UNITS, "glow_dsp_fc_q31.h"), speed_only=False, modest_bytes=_modest_units)
 FC_EIGHT = replace(
     _fc(eight.EIGHT, "glow_dsp_fc_eight_q31.h", limited=False), slow_with=frozenset()
 )  # there is no `paired` one

@@ -21,6 +21,8 @@ from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 GROUP = 4  # inputs that one word of int8 holds; also output channels of a block
+SUMMED = 128  # inputs less their zero point whose sum fits a halfword
+_LEAST_SUMMED = 16  # inputs and outputs, from which on sums pay
 _MAX_EVEN_SUM = 1 << 23
 _RUN_COST = 70  # instructions that one more call takes
 
@@ -43,25 +45,52 @@ class Padded:
     signs: np.ndarray  # int64 [O]: -1 where a channel is negated when its pair is dual
     narrow: bool  # every weight is int8
     dual: np.ndarray  # bool [O / 2]: the pair may be dual
-    sums: tuple[int, int]  # the least and the greatest of all channels
+    low: np.ndarray  # int64 [O]: the least sum of each channel
+    high: np.ndarray  # and the greatest
 
-    def reach(self, instr: Instr) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the greatest sum of each channel."""
-        return _sums(self.weights, self.biases, instr)
+    @property
+    def sums(self) -> tuple[int, int]:
+        """The least and the greatest sum of all channels."""
+        return int(self.low.min()), int(self.high.max())
 
     def negated(self, dual: np.ndarray) -> Padded:
         """Return the layer with the channels negated that are to be so, of those blocks that are `dual`."""
         signs = np.where(np.repeat(dual, len(self.signs) // len(dual)), self.signs, 1)
         weights, ends = self.weights * signs[:, None], self.ends.negated(signs)
-        return replace(self, weights=weights, biases=self.biases * signs, ends=ends)
+        low, high = np.minimum(self.low * signs, self.high * signs), np.maximum(self.low * signs, self.high * signs)
+        return replace(self, weights=weights, biases=self.biases * signs, ends=ends, low=low, high=high)
+
+
+def summed_groups(weights: np.ndarray, instr: Instr, unit: int = 1) -> int:
+    """Return the groups of sums of inputs that let weights[O, K] with a zero point be bytes; 0 where they do not pay.
+
+    A sum of SUMMED inputs is one more input; channels whose weights are moved by a number have the negative one there.
+    The groups are whole units.
+    """
+    less = weights.astype(np.int64) - instr.int_("w_zp")
+    useful = not _are_bytes(less) and _are_bytes(-_moves(less)) and min(weights.shape) >= _LEAST_SUMMED
+    return -(-weights.shape[1] // (SUMMED * GROUP * unit)) * unit if useful else 0
+
+
+def _moves(weights: np.ndarray) -> np.ndarray:
+    """Return what to add to the weights[O, K] of each channel so that they are bytes, if possible not -128."""
+    low, high = weights.min(1, initial=0), weights.max(1, initial=0)
+    down, up = np.minimum(127 - high, 0), np.maximum(-127 - low, 0)
+    return np.asarray(np.where(high - low > 254, 127 - high, down + up))
+
+
+def _are_bytes(values: np.ndarray) -> bool:
+    return bool(values.min(initial=0) >= -128 and values.max(initial=0) <= 127)
 
 
 def padded_layer(
-    weights: np.ndarray, constants: Arrays, instr: Instr, channels: int, unit: int = 1, *, signed: bool = True
+    weights: np.ndarray, constants: Arrays, instr: Instr, channels: int, unit: int = 1, *, signed: bool = True,
+    summed: int = 0,
 ) -> Padded:  # fmt: skip
     """Fill weights[O, K], less their zero point, up to whole blocks of `channels` and units of groups.
 
-    Constant channels are simplified; with `signed`, channels may be negated where that makes their pair dual.
+    Constant channels are simplified; with `signed`, channels may be negated where that makes their pair dual. With so
+    many groups of `summed` inputs weights are moved to be bytes.
     """
     out_n, k = weights.shape
     blocks, groups = -(-out_n // channels), -(-k // (unit * GROUP)) * unit
@@ -71,12 +100,15 @@ def padded_layer(
     biases[:out_n] = constants["bias"]
     ends = ends_of(constants, out_n).filled(blocks * channels)
     simplify_constant_channels(padded, biases, ends, instr)
-    narrow = bool(padded.min(initial=0) >= -128 and padded.max(initial=0) <= 127)
     low, high = _sums(padded, biases, instr)
+    if summed:
+        moves = _moves(padded)[:, None]
+        padded = np.concatenate((padded + moves, np.repeat(-moves, summed * GROUP, axis=1)), axis=1)
+    narrow = _are_bytes(padded)
     bounded = np.maximum(-low, high) < 1 << 31  # of -2^31 there is no other sign
     signs = pair_signs(padded, bounded & (signed and ends.may_be_negative))
     dual = dual_pairs(padded * signs[:, None], np.minimum(low, -high)[0::2], np.maximum(high, -low)[0::2])
-    return Padded(padded, biases, ends, signs, narrow, dual, (int(low.min()), int(high.max())))
+    return Padded(padded, biases, ends, signs, narrow, dual, low, high)
 
 
 def _sums(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from glowc.kernels.common.few import with_few
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.dsp.common_factor import LEAD, short
 from glowc.kernels.dsp.ends import ends_bytes
-from glowc.kernels.dsp.forms import GROUP
+from glowc.kernels.dsp.forms import GROUP, summed_groups
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero, block_records, ending, fours, pair_records, pairs
 from glowc.kernels.records import Records
@@ -34,6 +34,7 @@ class FcPlan(RowsPlan):
     path: "direct", inputs are expanded again for every block; "units", once, in units of eight.
     `tail`, where paired: some inputs are left after whole groups. `fixed`: codes end in a multiplier and a shift.
     `eight`: blocks are of eight outputs (kernels/dsp/eight.py). `common`: one factor for all (common_factor.py).
+    `summed`: groups of sums of inputs after these (forms.py).
     """
 
     form: str
@@ -43,6 +44,7 @@ class FcPlan(RowsPlan):
     fixed: bool = False
     eight: bool = False
     common: bool = False
+    summed: int = 0
 
     @property
     def cost_path(self) -> str:
@@ -96,6 +98,7 @@ class FcPlan(RowsPlan):
         unit = 8 if self.path == "units" else 4
         runs = f"({begin})" if self.singles else begin
         steps = f"(({in_k} + {unit - 1}) / {unit}) * {unit * (8 if self.form == 'wide' else 4)}"
+        steps += f" + {4 * GROUP * self.summed}" if self.summed else ""
         return joined(
             [
                 f"const int32_t blocks = ({n} + 3) / 4;" if mixed else f"const int32_t blocks = {n} / 4;",
@@ -122,9 +125,11 @@ def prepare_direct(constants: Arrays, instr: Instr) -> Prepared:
 def prepare_units(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 with inputs that are expanded once."""
     weights = constants["weights"].reshape(instr.int_("out_n"), -1)
-    stream = fours(weights, constants, instr, unit=2, crossed=True, search=short)
+    summed = summed_groups(weights, instr, unit=2)
+    stream = fours(weights, constants, instr, unit=2, crossed=True, search=short, summed=summed)
     end = common_end(ending(instr)) if stream.common else ending(instr)
-    return Prepared(stream.constants, FcPlan(path="units", form=stream.form, end=end, common=stream.common))
+    plan = FcPlan(path="units", form=stream.form, end=end, common=stream.common, summed=summed)
+    return Prepared(stream.constants, plan)
 
 
 def common_end(end: str) -> str:
@@ -134,8 +139,10 @@ def common_end(end: str) -> str:
 
 def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
     """Prepare fc_s8 of four rows at a time."""
-    stream = pairs(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr)
-    return Prepared(stream.constants, FcPlan(form=stream.form, end=ending(instr)))
+    weights = constants["weights"].reshape(instr.int_("out_n"), -1)
+    summed = summed_groups(weights, instr)
+    stream = pairs(weights, constants, instr, summed=summed)
+    return Prepared(stream.constants, FcPlan(form=stream.form, end=ending(instr), summed=summed))
 
 
 def accepts_units(instr: Instr) -> bool:
@@ -144,13 +151,17 @@ def accepts_units(instr: Instr) -> bool:
 
 
 def units_scratch(instr: Instr) -> int:
-    """A row of inputs as int16."""
-    return -(-instr.int_("in_k") // 8) * 16
+    """A row of inputs as int16, and their sums."""
+    return -(-instr.int_("in_k") // 8) * 16 + 2 * GROUP * _summed(instr)
 
 
 def quad_scratch(instr: Instr) -> int:
-    """Four rows of inputs as int16."""
-    return 8 * _ROWS * -(-instr.int_("in_k") // GROUP)
+    """Four rows of inputs as int16, and their sums."""
+    return 8 * _ROWS * (-(-instr.int_("in_k") // GROUP) + _summed(instr))
+
+
+def _summed(instr: Instr) -> int:
+    return instr.plan.summed if isinstance(instr.plan, FcPlan) else 0
 
 
 def accepts_quad(instr: Instr) -> bool:

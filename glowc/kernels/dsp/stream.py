@@ -49,15 +49,15 @@ def halfwords(weights: np.ndarray) -> np.ndarray:
 
 def fours(
     weights: np.ndarray, constants: Arrays, instr: Instr, unit: int = 1, *, fold: bool = False, crossed: bool = False,
-    search: Search | None = None,
+    search: Search | None = None, summed: int = 0,
 ) -> Stream:  # fmt: skip
     """Return the stream of weights[O, K] by blocks of four channels, K filled up to units of groups.
 
     With `fold` the inputs' zero point is in the biases, for inputs that are multiplied as they are. With `crossed` the
     odd sums of dual blocks are as runtime_c/dsp/glow_dsp_fc.h tells: less products of weights. `search` looks for a
-    factor that all channels of a dual layer have.
+    factor that all channels of a dual layer have. `summed`: groups of sums of inputs (forms.py).
     """
-    layer = padded_layer(weights, constants, instr, GROUP, unit)
+    layer = padded_layer(weights, constants, instr, GROUP, unit, summed=summed)
     blocks, steps = len(layer.weights) // GROUP, layer.weights.shape[1] // 2
     whole = np.asarray(layer.dual.reshape(blocks, 2).all(1))
     found = runs(whole, _BYTES_COST * steps, rest=len(weights) % GROUP != 0)
@@ -97,13 +97,14 @@ def _words(halves: np.ndarray) -> np.ndarray:
 
 
 def pairs(
-    weights: np.ndarray, constants: Arrays, instr: Instr, *, signed: bool = True, lines: bool = False
+    weights: np.ndarray, constants: Arrays, instr: Instr, *, signed: bool = True, lines: bool = False, summed: int = 0
 ) -> Stream:  # fmt: skip
     """Return the stream of weights[O, K] by pairs of channels: their ends, two biases, the words of the steps.
 
     With `lines` dual pairs end by those where most have any: then begins and multipliers stand for biases and ends.
+    `summed`: groups of sums of inputs (forms.py).
     """
-    layer = padded_layer(weights, constants, instr, channels=2, signed=signed)
+    layer = padded_layer(weights, constants, instr, channels=2, signed=signed, summed=summed)
     blocks, steps = len(layer.weights) // 2, quad_steps(layer.weights, weights.shape[1]).shape[1]
     found = runs(layer.dual, _QUAD_BYTES_COST * steps, rest=len(weights) % 2 != 0)
     kind, dual = form_of(layer.narrow, found), dual_blocks(found) & layer.narrow
@@ -129,7 +130,7 @@ def _lines(layer: Padded, instr: Instr) -> tuple[np.ndarray, np.ndarray] | None:
     """
     assert isinstance(layer.ends, Scales)
     scales, bounds = layer.ends.scales, (instr.int_("out_min"), instr.int_("out_max"))
-    ends, (low, high) = Ends.of({"scale": scales}, len(scales)), layer.reach(instr)
+    ends, (low, high) = Ends.of({"scale": scales}, len(scales)), (layer.low, layer.high)
     found = straight(line(), ends, (low, high), instr.int_("out_zp"), bounds)
     most = header_number("glow_dsp_quads_line.h", "GLOW_DSP_LINE_MUL_BITS")
     pair = (found.found & (found.mul < 1 << most)).reshape(-1, 2).all(1)
@@ -182,11 +183,15 @@ def quad_step_count(inputs: int) -> int:
 
 
 def quad_steps(weights: np.ndarray, inputs: int) -> np.ndarray:
-    """Return weights[O, K], K filled up to groups, as steps [O, S, 2]; the last one or two inputs are one step."""
+    """Return weights[O, K], K filled up to groups, as steps [O, S, 2]; the last one or two inputs are one step.
+
+    Whole groups may follow.
+    """
     pairs = halfwords(weights)
     if inputs % GROUP in (1, 2) and inputs > GROUP:
         whole = inputs // GROUP * GROUP
-        pairs = np.concatenate((pairs[:, : whole // 2], weights[:, None, whole : whole + 2]), axis=1)
+        last = weights[:, None, whole : whole + 2]
+        pairs = np.concatenate((pairs[:, : whole // 2], last, pairs[:, (whole + GROUP) // 2 :]), axis=1)
     elif inputs <= 2:
         pairs = np.stack((weights[:, :2], 0 * weights[:, :2]), axis=1)
     return pairs
