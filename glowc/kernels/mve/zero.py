@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.kernels.base import Prepared, plan_of
-from glowc.kernels.common.constants import EMPTY, WEIGHTED
-from glowc.kernels.common.factors import Ends
+from glowc.kernels.common.constants import WEIGHTED
+from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.singles import RowsPlan, with_singles
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.mve.shared import FAST, has_codes
-from glowc.kernels.mve.stream import stream
+from glowc.kernels.mve.stream import end_bytes, stream
 from glowc.kernels.shapes import Conv, FullyConnected
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -26,7 +26,34 @@ _ROW_COST = 80  # multiply-accumulates that a row of a window costs to collect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroConvPlan(Plan):
-    """Where a pixel's inputs are: in place (path "point"), or in the scratch, of two pixels together ("any")."""
+    """Where a pixel's inputs are: in place (path "point"), or in the scratch, of two pixels together ("any").
+
+    `fixed`: codes end in a multiplier and a shift.
+    """
+
+    fixed: bool
+
+    @property
+    def ends(self) -> str:
+        """The bytes of biases and ends of four channels, and the functions for two pixels and for one."""
+        return _ends(fixed=self.fixed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroRowsPlan(RowsPlan):
+    """`fixed`: codes end in a multiplier and a shift."""
+
+    fixed: bool
+
+    @property
+    def ends(self) -> str:
+        """The bytes of biases and ends of four outputs, and the functions for two rows and for one."""
+        return _ends(fixed=self.fixed)
+
+
+def _ends(*, fixed: bool) -> str:
+    end = "_fixed" if fixed else ""
+    return f"{end_bytes('fixed' if fixed else 'scaled')}, glow_mve_zero2{end}, glow_mve_zero1{end}"
 
 
 def _accepts(instr: Instr) -> bool:
@@ -58,13 +85,14 @@ def scratch_bytes(instr: Instr) -> int:
 
 def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants, and whether pixels are read in place."""
-    plan = ZeroConvPlan(path="point" if is_point(Conv.of(instr)) else "any")
+    plan = ZeroConvPlan(path="point" if is_point(Conv.of(instr)) else "any", fixed="mul" in constants)
     return Prepared(_packed(constants, instr, Conv.of(instr).out_c), plan)
 
 
 def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants."""
-    return Prepared(_packed(constants, instr, FullyConnected.of(instr).out_n), RowsPlan())
+    plan = ZeroRowsPlan(fixed="mul" in constants)
+    return Prepared(_packed(constants, instr, FullyConnected.of(instr).out_n), plan)
 
 
 def _packed(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
@@ -72,7 +100,8 @@ def _packed(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
     weights = constants["weights"].reshape(outputs, 1, -1)
     in_zp = instr.int_("in_zp")
     bias = constants["bias"].astype(np.int64) + in_zp * instr.int_("w_zp") * weights.shape[2]
-    return {"weights": stream(weights, bias, Ends.of(constants, outputs), in_zp), **EMPTY}
+    ends = Ends.of(constants, outputs)
+    return {"weights": stream(weights, bias, ends, in_zp), **ends.empty}
 
 
 FC = replace(
@@ -89,5 +118,7 @@ FC_SINGLE = with_singles(_ROW, "glow_mve_dot_s8", "glow_mve_single.h")
 
 VARIANTS = {
     "conv_s8": (CONV,),
+    "conv_s8q31": (with_factors(CONV, "glow_mve_zero.h"),),
     "fc_s8": (FC, FC_SINGLE),
+    "fc_s8q31": (with_factors(FC, "glow_mve_zero.h"),),
 }
