@@ -26,14 +26,14 @@ from glowc.asm.insn import CORE, Insn, Listing, Loop, Register, instructions, re
 from glowc.asm.isa import ISA, Kind
 from glowc.asm.order import Orders, Steps, dependences, is_order, ordered, orders_of, pressure
 from glowc.asm.write import text
-from glowc.kernels.dsp import pixel_tile, planar_tile, winograd_tile
+from glowc.kernels.dsp import pixel_tile, planar_tile, row_tile, winograd_tile
 from glowc.machine.cycles.mca import MODELS, block_cycles
 
 FOLDER = Path(__file__).parent.parent / "boards" / "_schedules"
 WIDTH, HORIZON, SECONDS = 2, 3, 60
 ITERATIONS, NEAR = 10_000, 12
 LONG = 18  # instructions of a loop without steps
-_SECOND = (Kind.MULTIPLY,)  # what begins second of two, all else first
+_SLOTS = {Kind.MULTIPLY: (1, 1), Kind.LOAD: (0, 1)}  # what begins second of two, or first or second; all else first
 
 
 def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
@@ -42,6 +42,9 @@ def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
         for end in (least, "v8", "n8", "s8"):
             listing, argument = pixel_tile.tile(8, end, fixed=fixed)
             yield listing, (argument,)
+    for exact in (False, True):
+        listing, argument = row_tile.tile(8, exact=exact)
+        yield listing, (argument,)
     yield winograd_tile.turned()
     yield winograd_tile.input_rows(sums=True)
     yield winograd_tile.input_rows(sums=False)
@@ -51,7 +54,8 @@ def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
     for by, limited, stride, outputs in itertools.product(
         ("line", "scale", "multiplier"), (False, True), (1, 2), (4, 2)
     ):
-        yield planar_tile.rows(planar_tile.Window(3, 3, stride, outputs), by, limited=limited)
+        window = planar_tile.Window(k_h=3, k_w=3, stride=stride, outputs=outputs)
+        yield planar_tile.rows(window, by, limited=limited)
     yield planar_tile.pairs()
 
 
@@ -98,17 +102,21 @@ def times(loop: Loop, every: int) -> tuple[int, ...] | None:
     for k, insn in enumerate(step):
         model.add_modulo_equality(phase[k], place[k], span)
         model.add_modulo_equality(phase_cycle[k], cycle[k], every)
-        model.add(place[k] == WIDTH * cycle[k] + (ISA[insn.op].kind in _SECOND))
+        model.add(place[k] == WIDTH * cycle[k] + model.new_int_var(*_SLOTS.get(ISA[insn.op].kind, (0, 0)), ""))
     model.add_all_different(phase)
     for kind in (Kind.MULTIPLY, Kind.PARALLEL):
         model.add_all_different([phase_cycle[k] for k, insn in enumerate(step) if ISA[insn.op].kind is kind])
+    for changed in carried:
+        turns = [cycle[k] for k, insn in enumerate(step) if changed in insn.writes]
+        for one, other in itertools.pairwise((*turns, *(first + every for first in turns[:1]))):
+            model.add(other > one)
     alive = []
     for maker, insn in enumerate(step):
         for value in set(insn.writes) - carried:
             users = [k for k, other in enumerate(step) if value in other.reads]
             end, length = model.new_int_var(0, most, ""), model.new_int_var(1, 2 * span, "")
             for user in users:
-                model.add(cycle[user] > cycle[maker])
+                model.add(cycle[user] > cycle[maker] + _is_early(step[user], value))
             model.add_max_equality(end, [place[user] for user in users])
             model.add(length == end - place[maker])
             alive += [
@@ -124,6 +132,11 @@ def times(loop: Loop, every: int) -> tuple[int, ...] | None:
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     return tuple(solver.value(p) for p in place)
+
+
+def _is_early(insn: Insn, value: Register) -> bool:
+    """True for an instruction that needs a value a cycle sooner."""
+    return any(insn.reads[number] == value for number in ISA[insn.op].early)
 
 
 def steps(loop: Loop) -> Steps:

@@ -60,16 +60,7 @@ GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_fc_q31_eight(const glow_dsp_eight_
   }
 }
 
-/* The code of a sum by the words in front of a stream: a short form, or the exact one, with 256 places more. */
-GLOW_INLINE int32_t glow_dsp_q31_common_code(int32_t sum, const int32_t *by) {
-  if (by[3] < 256) {
-    return glow_dsp_common_code(sum, by);
-  }
-  const int64_t high = (INT64_C(2) * sum * by[0] + INT64_C(2147483648)) >> 32;
-  return glow_clamp((int32_t)((high - (sum < 0 ? 1 : 0) + by[1]) >> (by[3] - 256)), -128, 127);
-}
-
-GLOW_DSP_EIGHT_COMMON(glow_dsp_fc_q31_eight_common, glow_dsp_q31_common_code)
+GLOW_DSP_EIGHT_COMMON(glow_dsp_fc_q31_eight_common, glow_dsp_common_code)
 #endif
 
 #endif

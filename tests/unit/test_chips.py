@@ -44,6 +44,19 @@ def test_small_flash_cache_is_read() -> None:
     assert flash.instruction_cache.size_bytes == 1024
 
 
+def test_one_bank_of_flash_differs_in_its_lines_alone() -> None:
+    """Reads of 128 bits instead of 64; the caches keep their bytes."""
+    two, one = (load_chip(name) for name in ("stm32l4r5", "stm32l4r5-dbank0"))
+    for cache, other in (
+        (two.flash.instruction_cache, one.flash.instruction_cache), (two.flash.data_cache, one.flash.data_cache),
+    ):  # fmt: skip
+        assert cache is not None
+        assert other == replace(cache, line_bytes=2 * cache.line_bytes, ways=cache.ways // 2)
+    same = replace(two.flash, instruction_cache=None, data_cache=None, fetch_sequential_cycles=1)
+    assert replace(one.flash, instruction_cache=None, data_cache=None) == same
+    assert (one.cpu, one.machine, one.clock_mhz) == (two.cpu, two.machine, two.clock_mhz)
+
+
 def test_every_problem_of_a_chip_is_named(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text(

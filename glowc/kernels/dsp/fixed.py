@@ -69,6 +69,8 @@ def _fc(plain: KernelVariant, header: str, *, limited: bool = True) -> KernelVar
 
     def prepare(constants: Arrays, instr: Instr) -> Prepared:
         prepared, end = prepare_plain(constants, instr), fixed_end(instr)
+        if prepared == UNFIT:
+            return UNFIT
         plan = plan_in(prepared, FcPlan)
         end = end if limited else {"v8": "r8", "s8": "n8"}.get(end, end)
         end = fully_connected.common_end(end) if plan.common else end
@@ -110,6 +112,7 @@ FC_UNITS = replace(_fc(fully_connected.UNITS, "glow_dsp_fc_q31.h"), speed_only=F
 FC_EIGHT = replace(
     _fc(eight.EIGHT, "glow_dsp_fc_eight_q31.h", limited=False), slow_with=frozenset()
 )  # there is no `paired` one
+FC_CROSSED = _fc(paired.CROSSED_FC, "glow_dsp_fc.h", limited=False)
 FC_QUAD = _fc(fully_connected.QUAD, "glow_dsp_quad_q31.h")
 
 DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, depthwise.prepare, "glow_dsp_planar.h")
@@ -122,5 +125,5 @@ DEPTHWISE_SMALL = replace(
 VARIANTS = {
     "dwconv_s8q31": (DEPTHWISE, DEPTHWISE_PAIRED, DEPTHWISE_SMALL),
     "conv_s8q31": (CONV, CONV_QUAD, PAIRED, BATCH, WINOGRAD, WINOGRAD_PAIRED),
-    "fc_s8q31": (FC, FC_UNITS, FC_QUAD, FC_EIGHT),
+    "fc_s8q31": (FC, FC_UNITS, FC_QUAD, FC_EIGHT, FC_CROSSED),
 }

@@ -13,6 +13,7 @@ from glowc.kernels.dsp.common_factor import LEAD, short
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP, summed_groups
 from glowc.kernels.dsp.needs import FPU
+from glowc.kernels.dsp.row_tile import assembly
 from glowc.kernels.dsp.stream import accepts_any_zero, block_records, ending, fours, pair_records, pairs
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
@@ -35,6 +36,8 @@ class FcPlan(RowsPlan):
     `tail`, where paired: some inputs are left after whole groups. `fixed`: codes end in a multiplier and a shift.
     `eight`: blocks are of eight outputs (kernels/dsp/eight.py). `common`: one factor for all (common_factor.py).
     `summed`: groups of sums of inputs after these (forms.py).
+    `steps` of a round of the function that is printed (row_tile.py), 0: one of the runtime; `exact`: by the exact form
+    of the factor.
     """
 
     form: str
@@ -45,6 +48,13 @@ class FcPlan(RowsPlan):
     eight: bool = False
     common: bool = False
     summed: int = 0
+    steps: int = 0
+    exact: bool = False
+
+    @property
+    def tile(self) -> str:
+        """The assembly of a row times blocks of four outputs with crossed sums."""
+        return assembly(self.steps, exact=self.exact)
 
     @property
     def cost_path(self) -> str:

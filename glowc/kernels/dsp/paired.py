@@ -1,14 +1,17 @@
 """conv_s8 and fc_s8 of `dsp` in the order that a CPU issues two at a time (pixel_tile.py).
 
 Where the weights of a convolution are more than a cache keeps, several pairs of pixels are collected before the
-product: a piece of the weights is then read from flash once for all of them.
+product: a piece of the weights is then read from flash once for all of them. Dense layers whose outputs have one factor
+have crossed sums (row_tile.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from glowc.kernels.base import Columns, Prepared, plan_of
+from glowc.kernels.base import UNFIT, Columns, Prepared, plan_of
+from glowc.kernels.dsp import row_tile
+from glowc.kernels.dsp.common_factor import EXACT, LEAD, short_or_exact, short_or_long
 from glowc.kernels.dsp.conv import CONV, ConvPlan, collecting, groups_of, prepare, scratch
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan
@@ -16,7 +19,7 @@ from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU, LOADS_AHEAD
 from glowc.kernels.dsp.pixel_tile import steps_of
 from glowc.kernels.dsp.stream import ending, fours
 from glowc.kernels.features import Stated
-from glowc.kernels.shapes import Conv
+from glowc.kernels.shapes import Conv, FullyConnected
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -25,6 +28,8 @@ _CHUNK = 8192  # bytes of weights that are read for several pairs of pixels
 _PAIRS = 4
 _FROM_FLASH = 1.6  # of the cycles of a layer whose weights no cache keeps to those predicted
 _ROW = 4 * 32  # inputs that one pass of the loop of glow_dsp_fc_paired.h takes
+_CROSSED_STEPS = 4  # of a round with crossed sums, at least
+_MANY = 1024  # weights for which a function is printed
 _SCRATCH = 16384  # bytes of inputs of these pairs
 
 
@@ -102,6 +107,26 @@ def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     )
 
 
+def accepts_crossed(instr: Instr) -> bool:
+    """Accept whole blocks of outputs, inputs in rounds of several steps, and weights that are worth a function."""
+    shape = FullyConnected.of(instr)
+    whole = shape.out_n % GROUP == 0 and shape.in_k % row_tile.INPUTS == 0 and shape.out_n * shape.in_k >= _MANY
+    return whole and FC.accepts(instr) and row_tile.steps_of(shape.in_k) >= _CROSSED_STEPS
+
+
+def prepare_crossed(constants: Arrays, instr: Instr) -> Prepared:
+    """Prepare fc_s8 with crossed sums, where all outputs are dual and have one factor."""
+    weights = constants["weights"].reshape(instr.int_("out_n"), -1)
+    search = short_or_exact if "mul" in constants else short_or_long
+    stream = fours(weights, constants, instr, fold=True, crossed=True, search=search)
+    if not stream.common:
+        return UNFIT
+    steps, exact = row_tile.steps_of(instr.int_("in_k")), bool(stream.words[LEAD - 1] >= EXACT)
+    return Prepared(
+        stream.constants, FcPlan(path="direct", form=stream.form, paired=True, common=True, steps=steps, exact=exact)
+    )
+
+
 PAIRED = replace(
     CONV, form="paired", also=FPU | DUAL_ISSUE, template="{}", rank=11, prepare=prepare_paired,
     stated=Stated(macs=0.74, outputs=9), doubt=_doubt,
@@ -114,8 +139,12 @@ PAIRED_FC = replace(
     FC, form="paired", also=FPU | LOADS_AHEAD, rank=11, header="glow_dsp_fc_paired.h", accepts=accepts_fc,
     prepare=prepare_fc, costs_of="dsp",
 )  # fmt: skip
+CROSSED_FC = replace(
+    FC, form="crossed", also=FPU | DUAL_ISSUE, rank=12, accepts=accepts_crossed, prepare=prepare_crossed,
+    costs_of="dsp",
+)  # fmt: skip
 
 VARIANTS = {
     "conv_s8": (PAIRED, BATCH),
-    "fc_s8": (PAIRED_FC,),
+    "fc_s8": (PAIRED_FC, CROSSED_FC),
 }

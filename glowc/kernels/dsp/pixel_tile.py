@@ -115,7 +115,7 @@ def _scaled_codes(b: Block, sums: Sums, stream: Register, end: str) -> list[Regi
             else:
                 b.change("qadd", code, zero)
                 b.change("ssat8", code)
-        words.append(_joined_unsigned(b, codes) if zero is None else _joined(b, codes))
+        words.append(_joined_unsigned(b, codes) if zero is None else joined_codes(b, codes))
     _limit(b, words, {"v8": (_HIGH,), "s8": (_LOW, _HIGH)}.get(end, ()))
     return words
 
@@ -135,7 +135,7 @@ def _fixed_codes(b: Block, sums: Sums, stream: Register, end: str) -> list[Regis
         if channel < 3:
             b.change("lsr", places, imm=(8,))
     b.change("add", stream, imm=(20,))
-    words = [_joined(b, [sums[pixel][i] for i in (0, 2, 1, 3)]) for pixel in _PAIRS]
+    words = [joined_codes(b, [sums[pixel][i] for i in (0, 2, 1, 3)]) for pixel in _PAIRS]
     _limit(b, words, (_LOW, _HIGH) if end in ("v8", "s8") else ())
     return words
 
@@ -164,7 +164,7 @@ def limit_codes(b: Block, codes: Sequence[Register], slots: tuple[int, int] | No
             b.emit("lsr", (code,), (word,), 8 * number + 8)
 
 
-def _joined(b: Block, codes: Sequence[Register]) -> Register:
+def joined_codes(b: Block, codes: Sequence[Register]) -> Register:
     """Return the word of four codes, int8 in the low bytes."""
     b.change("bfi", codes[0], codes[1], imm=(8, 8))
     b.change("bfi", codes[2], codes[3], imm=(8, 8))
