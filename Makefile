@@ -83,9 +83,12 @@ trees-bench: setup  #- forests of int8 features on a Cortex-M4 next to emlearn a
 	$(PY) -m pip install -q emlearn m2cgen
 	$(PY) scripts/bench_trees.py $(ARGS)
 
-.PHONY: fuzz fuzz-quantize fuzz-import fuzz-bytes
+.PHONY: fuzz fuzz-ways fuzz-quantize fuzz-import fuzz-bytes
 fuzz: setup  #- new random networks against onnxruntime: SECONDS=600, SEED=the first one, BOARD=also run there
 	$(PY) scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED)) $(if $(BOARD),--board $(BOARD))
+
+fuzz-ways: setup  #- random networks and layers, in steps, by cores, with limits and other options on 16 targets, each the same codes: SECONDS=600, SEED=the first one
+	$(PY) scripts/fuzz_ways.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED))
 
 fuzz-quantize: setup  #- random float networks and data of every kind through `glowc quantize`: SECONDS=600, SEED=the first one
 	$(PY) scripts/fuzz_quantize.py --seconds $(or $(SECONDS),600) $(if $(SEED),--first $(SEED))

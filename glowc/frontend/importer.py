@@ -26,11 +26,11 @@ from glowc.frontend.kept import with_noted_states
 from glowc.frontend.ml_scores import ML
 from glowc.frontend.normalize import SAME_IN_MICROSOFT, find_normalizer
 from glowc.frontend.onnx_model import OnnxModel, OnnxNode, read_model
-from glowc.frontend.order import finish, order_nodes
+from glowc.frontend.order import finish, order_nodes, reads
 from glowc.frontend.problems import NodeError, Problems, UnsupportedOpError, problem_error
 from glowc.frontend.reader import Source, load
 from glowc.frontend.rewrites import REWRITES
-from glowc.frontend.schema import check_outputs, check_schema, check_types, check_version, defaults
+from glowc.frontend.schema import check_inputs, check_outputs, check_schema, check_types, check_version, defaults
 from glowc.frontend.sequences import import_list, named_outputs
 from glowc.frontend.symbols import resolve_inputs
 from glowc.frontend.written import GRAPH_DOMAIN, ONNX_DOMAIN, check_graph, check_written, take_written, written_types
@@ -131,8 +131,10 @@ class _Importer:
         defined = {*model.consts, *(i.name for i in model.inputs)}
         nodes = order_nodes(model.nodes, defined, model.outputs, self.problems)
         b.read = {name for node in nodes for name in node.inputs} | set(model.outputs)
+        self.failed = {name for node in nodes for name in reads(node)} - defined
+        self.failed.difference_update(name for node in nodes for name in node.outputs)
         for node in nodes:
-            if any(name in self.failed for name in node.inputs):
+            if not self.failed.isdisjoint(reads(node)):
                 self._skip(node)
                 continue
             try:
@@ -147,6 +149,8 @@ class _Importer:
                 missing = f"inputs or attributes are missing or of the wrong kind ({type(error).__name__}: {error})"
                 self._report(node, NodeError(missing))
                 self._give_up(node)
+        for name in filter(b.absent.__contains__, model.outputs):
+            self.problems.add(f'output "{name}" is an optional without element')
         self.outputs = tuple(v for name in model.outputs for v in named_outputs(name, b, self._import))
 
     def _report(self, node: OnnxNode, problem: OpError) -> None:
@@ -159,7 +163,7 @@ class _Importer:
         """Only look whether the operator exists: the types of its inputs are unknown."""
         self.failed.update(filter(None, node.outputs))
         known = find_normalizer(node) or self._opdef(node) or self._expansion_exists(node) or can_evaluate(node)
-        if not known:
+        if not known and node.full_op not in ("If", "Loop", "Scan"):
             self.problems.add_unsupported(node.full_op, node.origin)
 
     def _expansion_exists(self, node: OnnxNode) -> bool:
@@ -180,6 +184,7 @@ class _Importer:
         b = self.builder
         node = widened_node(node, self.wide) if self.wide else node
         b.current, before = node, len(b.nodes)
+        check_inputs(node)
         check_outputs(node)
         if node.domain == GRAPH_DOMAIN:
             take_written(node, b, self.written)

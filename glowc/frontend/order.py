@@ -20,12 +20,15 @@ from glowc.graph.graph import Graph, Node
 def order_nodes(
     nodes: Sequence[OnnxNode], defined: Iterable[str], outputs: Iterable[str], problems: Problems
 ) -> list[OnnxNode]:
-    """Return the nodes that the outputs need, stably sorted: computed before read."""
+    """Return the nodes that the outputs need, stably sorted: computed before read.
+
+    Values that nothing computes are problems, and their readers stay.
+    """
     have = set(defined)
     producer = {name: i for i, node in enumerate(nodes) for name in node.outputs if name}
     needed = _needed(nodes, producer, outputs)
     for index in sorted(needed):
-        for name in sorted(_reads(nodes[index])):
+        for name in sorted(reads(nodes[index])):
             if name not in producer and name not in have:
                 problems.add(
                     f'{nodes[index].label} reads "{name}", which is neither a graph input nor an initializer '
@@ -35,12 +38,11 @@ def order_nodes(
     for name in outputs:
         if name not in producer and name not in have:
             problems.add(f'graph output "{name}" is computed by no node')
-    problems.check()
     return _sorted(nodes, needed, producer, problems)
 
 
-def _reads(node: OnnxNode) -> set[str]:
-    """Values a node reads, with those its subgraphs read from outside."""
+def reads(node: OnnxNode) -> set[str]:
+    """Return the values a node reads, with those its subgraphs read from outside."""
     names = {name for name in node.inputs if name}
     for value in node.attrs.values():
         if isinstance(value, onnx.GraphProto):
@@ -66,7 +68,7 @@ def _needed(nodes: Sequence[OnnxNode], producer: dict[str, int], outputs: Iterab
         index = producer.get(stack.pop())
         if index is not None and index not in needed:
             needed.add(index)
-            stack.extend(_reads(nodes[index]))
+            stack.extend(reads(nodes[index]))
     return needed
 
 
@@ -76,7 +78,7 @@ def _sorted(
     waits: dict[int, set[int]] = {}
     readers: dict[int, list[int]] = {}
     for index in sorted(needed):
-        sources = {producer[name] for name in _reads(nodes[index]) if name in producer}
+        sources = {producer[name] for name in reads(nodes[index]) if name in producer}
         waits[index] = sources
         for source in sources:
             readers.setdefault(source, []).append(index)

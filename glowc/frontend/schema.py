@@ -25,8 +25,8 @@ _EXTENTS = frozenset({
 })  # fmt: skip
 
 
-def check_schema(node: OnnxNode) -> None:
-    """Raise NodeError for inputs that are missing and attributes that ONNX's definition of the operator lacks."""
+def check_inputs(node: OnnxNode) -> None:
+    """Raise NodeError for inputs that are missing."""
     schema = find_schema(node) if node.domain == "" else None
     if schema is None:
         return
@@ -34,6 +34,13 @@ def check_schema(node: OnnxNode) -> None:
     if missing:
         names = [f"{i} ({schema.inputs[min(i, len(schema.inputs) - 1)].name})" for i in missing]
         raise NodeError(f"input {', '.join(names)} is missing")
+
+
+def check_schema(node: OnnxNode) -> None:
+    """Raise NodeError for attributes that ONNX's definition of the operator lacks."""
+    schema = find_schema(node) if node.domain == "" else None
+    if schema is None:
+        return
     unknown = [key for key in node.attrs if key not in schema.attributes and key not in FLOAT_WEIGHTS]
     # An attribute of a neighbouring opset (axes of Squeeze-13, say) still has its plain meaning.
     newest = onnx.defs.get_schema(node.op)

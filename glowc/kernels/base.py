@@ -72,10 +72,11 @@ class KernelVariant:
     with the zero point folded in ...) and the plan that the template prints by as `v`, which belongs to the function's
     identity; the constants that it needs are `packs`: where one of them is computed or an input of the model, the
     variant is not for the instruction. `scratch_bytes` sees the plan. `placed` returns the plan anew once it is known
-    which rows the instruction reads and writes in rings. `template` names the template file, with {} for the kernel's
-    name or that of its family (`KernelDef.template`), and the folder where it is not that of the instruction set;
-    `header` is the runtime header that it needs. `like` names the variant whose costs it has, where it is not measured
-    by itself; `costs_of` the same of a variant that is one to choose from, another order of that one's instructions.
+    which rows the instruction reads and writes in rings, and how long they are. `template` names the template file,
+    with {} for the kernel's name or that of its family (`KernelDef.template`), and the folder where it is not that of
+    the instruction set; `header` is the runtime header that it needs. `like` names the variant whose costs it has,
+    where it is not measured by itself; `costs_of` the same of a variant that is one to choose from, another order of
+    that one's instructions.
     `rows_in_order` keeps the kernel's row contract (`KernelDef.row_window`, `length`), so that the output may be
     planned over input that is dead by then; it is faster where that is a multiple of `overlap_bytes` away, 0: nowhere.
     `streams` says of a variant with scratch that calls for single rows give what one call for all gives at little more

@@ -24,13 +24,15 @@ def variant_of(instr: Instr) -> KernelVariant:
     return variant
 
 
+def placed(instr: Instr) -> Instr:
+    """Return an instruction with its plan made anew, where that depends on rings, directions or lengths."""
+    hook = variant_of(instr).placed
+    return instr if hook is None else replace(instr, plan=hook(instr))
+
+
 def as_placed(program: Program) -> Program:
-    """Return the program with the plans that depend on rings and directions made anew, once these are settled."""
-    hooks = [None if instr.is_marker else variant_of(instr).placed for instr in program.instrs]
-    if not any(hooks):
-        return program
-    pairs = zip(program.instrs, hooks, strict=True)
-    return replace(program, instrs=tuple(i if hook is None else replace(i, plan=hook(i)) for i, hook in pairs))
+    """Return the program with the plans that depend on rings, directions and lengths made anew: these are settled."""
+    return replace(program, instrs=tuple(i if i.is_marker else placed(i) for i in program.instrs))
 
 
 def candidates(instr: Instr, features: frozenset[str], constants: Set[str]) -> list[KernelVariant]:

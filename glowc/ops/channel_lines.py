@@ -88,7 +88,7 @@ def _interpret(arrays: Arrays, p: LinesParams) -> None:
 
 KERNELS = (
     KernelDef("lines_s8", ("in in", "in lines:s32", "out out"), LinesParams, _interpret, in_place=("in",),
-              length="n", kind="s8", doc="straight lines per channel on int8 codes"),
+              length="n", period="channels", kind="s8", doc="straight lines per channel on int8 codes"),
 )  # fmt: skip
 
 OP = OpDef(

@@ -32,8 +32,7 @@ from glowc.ops.gather import GatherParams
 from glowc.ops.interpolate import FLOATS, Filter, Taps, emit_chain, taps_of
 from glowc.ops.params import around
 from glowc.ops.quantize import LinearParams
-from glowc.ops.resize_coordinates import Axis, rounded_coordinates
-from glowc.ops.resize_coordinates import coordinates as crop_coordinates
+from glowc.ops.resize_coordinates import Axis, coordinates, rounded_coordinates
 from glowc.ops.select import emit_where
 from glowc.ops.spatial import row_params, rows_of, store_rows
 from glowc.ops.strided import check_table_axes, emit_copy, emit_indexed, present, whole
@@ -109,7 +108,8 @@ def _filters(node: Node, x: TensorType, sizes: tuple[int, ...]) -> dict[int, Tap
 
 
 def _nearest_taps(node: Node, axis: Axis) -> Taps:
-    x = crop_coordinates("tf_crop_and_resize", axis)
+    where = coordinates if axis.scale == 1.0 else rounded_coordinates  # onnxruntime leaves axes of scale 1 as they are
+    x = where("tf_crop_and_resize", axis)
     index = nearest(node.str_("nearest_mode"), x)
     index = np.clip(index, 0, axis.length - 1)[:, None]
     return Taps(index, np.ones(index.shape), (x < 0) | (x > axis.length - 1))

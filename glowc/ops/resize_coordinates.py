@@ -53,6 +53,11 @@ def rounded_coordinates(transform: str, axis: Axis) -> np.ndarray:
         return np.asarray(x * (n - F32(1)) / F32(axis.out - 1)) if axis.out > 1 else np.zeros(1, F32)
     if transform == "asymmetric":
         return np.asarray(x / s)
+    if transform == "tf_crop_and_resize":
+        (begin, end), last = map(F32, axis.roi), n - F32(1)
+        if axis.out == 1:
+            return np.full(1, half * (begin + end) * last)
+        return np.asarray(begin * last + x * (end - begin) * last / F32(axis.out - 1))
     if transform == "tf_half_pixel_for_nn":
         return np.asarray((x + half) / s)
     if transform == "pytorch_half_pixel" and axis.out == 1:

@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import pairwise, zip_longest
 from math import inf, prod
 
-from glowc.kernels.choice import variant_of
+from glowc.kernels.choice import placed, variant_of
 from glowc.place.planning import Planned
 from glowc.program.ir import (
     WHOLE,
@@ -365,10 +365,11 @@ def _runs(program: Program, instr: Instr, cycles: float, bound: float) -> int:
         const = program.buffers[program.root(operand.buffer)[0]].kind is BufferKind.CONST
         if (operand.role in walked) == const:
             return 1
-    n, least = prod(instr.operand("out").type.shape), max(1, int(cycles / bound))
-    counts = [d for d in range(least, min(n, _MOST_PARTS) + 1) if n % d == 0 and cycles / d <= bound]
+    period = instr.int_(kernel.period) if kernel.period else 1
+    groups, least = prod(instr.operand("out").type.shape) // period, max(1, int(cycles / bound))
+    counts = [d for d in range(least, min(groups, _MOST_PARTS) + 1) if groups % d == 0 and cycles / d <= bound]
     counts = [d for d in counts if d % instr.shares == 0] or counts
-    aligned = [d for d in counts if n // d % _ALIGN_ELEMENTS == 0]
+    aligned = [d for d in counts if groups // d * period % _ALIGN_ELEMENTS == 0]
     return min(aligned or counts, default=1)
 
 
@@ -385,7 +386,7 @@ def _run_of(instr: Instr, runs: int) -> tuple[Instr, tuple[Advance, ...]]:
     operands = tuple(map(run, instr.operands))
     params = {**instr.params, kernel.length: instr.int_(kernel.length) // runs}
     advances = tuple(Advance(o.role, o.type.size_bytes, runs) for o in operands if o.role in walked)
-    return replace(instr, operands=operands, params=params), advances
+    return placed(replace(instr, operands=operands, params=params)), advances
 
 
 def _stages(instr: Instr, index: int, cut: _Cut) -> Iterator[tuple[Stage, float]]:

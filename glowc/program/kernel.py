@@ -77,10 +77,11 @@ class KernelDef(Generic[P]):
     `interpret_rows(arrays, p, rows)` instead. `template` names the template file when several kernels share one.
     `row_window(p, y)` are the rows [first, last) of operand `in` that output row y reads: set where a spatial
     kernel reads no others. `length` is the parameter that counts the elements of an elementwise kernel, which
-    reads and writes in index order; it then also works on a part of its tensors. `touched(p)` are the elements that are
-    read and written of operands, by role, where that is not each of them once. `inlined`: its few instructions may
-    become part of the code that calls it, whose constants they gain by. `one_buffer`: operands may begin at
-    the same address, of which the kernel reads and writes different parts. `outer` are loops around all that it does: a
+    reads and writes in index order; it then also works on a part of its tensors: of whole groups of as many elements as
+    the parameter `period` says, where it has constants for each element of a group. `touched(p)` are the elements that
+    are read and written of operands, by role, where that is not each of them once. `inlined`: its few instructions may
+    become part of the code that calls it, whose constants they gain by. `one_buffer`: operands may begin at the same
+    address, of which the kernel reads and writes different parts. `outer` are loops around all that it does: a
     part of its results comes from a part of the first of them that is one. A plugin's kernel may be the C
     function `extern` instead of a template: operands, then params and float_params; `extern_header` declares it, and
     `extern_sources`, which go into the bundle, define it.
@@ -96,6 +97,7 @@ class KernelDef(Generic[P]):
     needs_math: bool = False
     row_window: Callable[[P, int], tuple[int, int]] | None = None
     length: str = ""
+    period: str = ""
     touched: Callable[[P], dict[str, int]] | None = None
     one_buffer: bool = False
     outer: tuple[Outer, ...] = ()

@@ -73,8 +73,10 @@ def _check_operands(program: Program, instr: Instr) -> list[str]:
         if buffer is None:
             problems.append(f"{instr.name}: operand {operand.role} names no buffer: {operand.buffer}")
             continue
-        if operand.type.size_bytes > buffer.size_bytes:
-            problems.append(f"{instr.name}: {operand.role} {operand.type} does not fit {buffer.size_bytes} bytes")
+        times = instr.shares if operand.role == "scratch" else 1
+        if times * operand.type.size_bytes > buffer.size_bytes:
+            many = f"{times} times " if times > 1 else ""
+            problems.append(f"{instr.name}: {many}{operand.role} {operand.type} does not fit {buffer.size_bytes} bytes")
         if operand.access.writes and not instr.is_marker and buffer.kind is BufferKind.CONST:
             problems.append(f"{instr.name}: writes constant {operand.buffer}")
     return problems
@@ -112,6 +114,8 @@ def _check_params(kernel: AnyKernel, instr: Instr) -> list[str]:
         return problems + [f"unknown parameter {key}" for key in sorted(given - kernel.param_names)]
     whole, numbers = _wrong_numbers(kernel, instr.params)
     problems = [f"parameter {key} = {instr.params[key]!r}: needs an int32" for key in whole]
+    if not whole and kernel.period and instr.int_(kernel.length) % instr.int_(kernel.period):
+        problems.append(f"{kernel.length} = {instr.params[kernel.length]} is not a multiple of {kernel.period}")
     return problems + [f"parameter {key} = {instr.params[key]!r}: needs a number" for key in numbers]
 
 

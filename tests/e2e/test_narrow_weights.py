@@ -189,6 +189,15 @@ def test_layers_are_cut_into_parts_where_there_is_less_room_than_weights(folder:
     assert len(result.report["narrow_weights"]["packed"]) == 5
 
 
+def test_scratch_of_a_layer_that_cores_share_is_that_of_all(folder: Path) -> None:
+    options = CompileOptions(name="net", cores=4)
+    made = compile_model(folder / "s4.onnx", load_board("mps2-an386"), options).planned.program
+    shared = [(i, o) for i in made.instrs if i.shares > 1 for o in i.operands if o.role == "scratch"]
+    assert any(".part" in instr.name for instr, _ in shared)
+    for instr, scratch in shared:
+        assert made.buffers[scratch.buffer].size_bytes >= instr.shares * scratch.type.size_bytes
+
+
 def test_parts_of_a_layer_share_its_palette(folder: Path) -> None:
     result = compiled(folder / "p4.onnx", "mps2-an386")
     palettes = {name: array for name, array in result.program.consts.items() if name.endswith(".palette")}

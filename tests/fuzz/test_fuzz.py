@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from scripts.fuzz_ways import run
 from tests.conftest import require_module
 from tests.fuzz.board import check_board
 from tests.fuzz.build import model_of, samples_of
@@ -20,6 +21,7 @@ SEEDS, BATCH = 300, 50
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 BOARDS = ("mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64")
 NETWORKS_ON_A_BOARD = 6
+SEEDS_OF_WAYS = (70217, 70219, 70230)
 
 
 def unexpected(recipes: dict[str, Recipe], work: Path) -> dict[str, str]:
@@ -53,6 +55,13 @@ def test_random_networks_on_a_board(board: str, tmp_path: Path) -> None:
         if differs is not None:
             wrong[seed] = differs.text
     assert wrong == {}
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("seed", SEEDS_OF_WAYS)
+def test_networks_in_another_way_give_the_same_codes(seed: int) -> None:
+    findings = list(run(seed, 1))
+    assert [f.kind for f in findings] == [EQUAL], findings
 
 
 @pytest.mark.parametrize("seed", [0, 3, 8])

@@ -79,6 +79,25 @@ def test_crop_fills_what_lies_outside(mode: str) -> None:
     np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
+def test_nearest_takes_the_pixels_of_onnxruntime_from_a_crop(rounding: str) -> None:
+    """Positions of whole numbers, but for what float32 is off by."""
+    attrs = {"mode": "nearest", "coordinate_transformation_mode": "tf_crop_and_resize", "nearest_mode": rounding}
+    begin, end, sizes = (0.0, 0.0, 0.2, 0.1), (1.0, 1.0, 0.7, 0.9), (2, 3, 18, 3)
+    net = Net()
+    net.input("x", "f32[2,3,5,7]")
+    net.const("roi", np.asarray([*begin, *end], np.float32))
+    net.const("sizes", np.asarray(sizes, np.int64))
+    net.op("Resize", "x roi _ sizes", "y", **attrs)
+    ours = {**attrs, "sizes": sizes, "roi_begin": _float32(begin), "roi_end": _float32(end)}
+    (y,) = check("Resize", [X], ours)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(y, onnxruntime_outputs(net.build({"y": "f32"}), {"x": X})["y"])
+
+
+def _float32(values: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(float(np.float32(v)) for v in values)
+
+
 def test_scales_decide_and_axes_of_length_one() -> None:
     x, scales = X[:, :, :1], (1.0, 1.0, 2.0, 0.6)
     (want,) = onnx_run("Resize", [x, None, np.asarray(scales, np.float32)], {"mode": "linear"})

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
@@ -17,6 +18,7 @@ from glowc.place.slices import shared
 from glowc.program.ir import Buffer, BufferKind
 from glowc.program.lifetimes import strip_markers
 from tests.unit.conv_chain import conv_chain
+from tests.unit.onnx_builders import f32, model, node
 from tests.unit.time_nets import TimeNet
 
 
@@ -35,6 +37,20 @@ def test_a_copy_that_moves_its_input_on_stays_on_one_core(offset: int, shares: i
             buffers[name] = replace(buffers[name], alias_of="whole", alias_offset_bytes=at)
         found = shared(replace(program, buffers=buffers), 2, [1e6] * len(program.instrs), 0.0)
     assert next(i for i in found.instrs if i.kernel == "copy_b1").shares == shares
+
+
+@pytest.mark.parametrize("step", [None, "1000"])
+def test_parts_of_lines_per_channel_begin_at_the_first_channel(step: str | None, tmp_path: Path) -> None:
+    consts = {"s": f32(0.02), "z": np.int8(3), "k": np.linspace(-2, 2, 32, dtype=np.float32).reshape(32, 1, 1)}
+    nodes = [node("DequantizeLinear", "x s z", "r"), node("PRelu", "r k", "p"), node("QuantizeLinear", "p s z", "y")]
+    (tmp_path / "net.onnx").write_bytes(
+        model(nodes, {"x": "s8[1,32,18,17]"}, {"y": "s8"}, consts).SerializeToString()
+    )  # fmt: skip
+    options = CompileOptions(cores=4, slice=step, io_layout="nhwc")
+    made = compile_model(tmp_path / "net.onnx", load_board("mps2-an385"), options)
+    (lines,) = (i for i in made.planned.program.instrs if i.kernel == "lines_s8")
+    assert lines.int_("n") < 32 * 18 * 17
+    assert lines.int_("n") % 32 == 0
 
 
 @pytest.mark.parametrize("cores", [2, 3, 8])

@@ -212,6 +212,13 @@ def test_missing_value_names_node_and_value() -> None:
     assert 'graph output "z" is computed by no node' in problem.details
 
 
+def test_missing_value_hides_no_other_problem() -> None:
+    nodes = [node("Add", "x lost", "a"), node("Relu", "a", "y"), node("Foo", "x", "z"), node("If", "lost", "v")]
+    details = error(nodes, {"x": "f32[2]"}, "y z v").details
+    assert len(details) == 3
+    assert any("unsupported operator Foo" in line for line in details)
+
+
 def test_cycle_names_its_nodes() -> None:
     nodes = [node("Add", "x b", "a", name="one"), node("Add", "a x", "b", name="two"), node("Relu", "b", "y")]
     text = str(error(nodes, {"x": "f32[2]"}, "y"))

@@ -54,6 +54,9 @@ def test_a_sequence_as_output_is_its_elements() -> None:
         ("s = SequenceConstruct(x) y = Neg(s)", "is a sequence, and the operator takes a tensor"),
         ("o = Optional<type = float[1]>() y = OptionalGetElement(o)", "the optional has no element"),
         ("y = SequenceAt(x, three)", '"x" is no sequence'),
+        ("y = Optional<type = float[1]>()", 'output "y" is an optional without element'),
+        ("y = Identity()", "input 0 (input) is missing"),
+        ("y = Concat<axis = 0>()", "input 0 (inputs) is missing"),
     ],
 )
 def test_sequences_that_do_not_fit_are_told(body: str, says: str) -> None:

@@ -19,6 +19,7 @@ from glowc.lower.lowering import lower_graph
 from glowc.program.ir import Access, Instr, Operand, ParamValue, Program
 from glowc.program.kernel import get_kernel
 from glowc.program.text import parse_program
+from glowc.program.verify import structure_problems
 from tests.golden.nets import NETS
 from tests.unit.onnx_builders import model, node
 
@@ -104,12 +105,30 @@ def test_use_after_dealloc_is_found() -> None:
         verify_program(parse_program(moved))
 
 
+def test_scratch_of_too_few_cores_is_found() -> None:
+    program = parse_program(GOOD)
+    scratch = Operand("scratch", "h", Access.OUT, TensorType((2,), DType.U8))
+    for cores, words in ((2, []), (3, ["second: 3 times scratch u8[2] does not fit 4 bytes"])):
+        last = [replace(i, operands=(*i.operands, scratch), shares=cores) for i in program.instrs if i.name == "second"]
+        instrs = tuple(last[0] if i.name == "second" else i for i in program.instrs)
+        assert structure_problems(replace(program, instrs=instrs)) == words
+
+
 def pooling() -> Instr:
     """A call of a kernel with rows: the maximum of windows, six rows of 3x3 windows."""
     values = dict.fromkeys(get_kernel("max_pool_s8").params, 1) | {"in_h": 8, "out_h": 6, "k_h": 3}
     x, y = (TensorType((1, n, 1, 1), DType.S8) for n in (8, 6))
     operands = Operand("in", "x", Access.IN, x), Operand("out", "y", Access.OUT, y)
     return Instr("max_pool_s8", "ref", operands, values, (0, 6), "pool")
+
+
+def test_a_part_that_ends_within_a_group_is_found() -> None:
+    values = dict.fromkeys(get_kernel("lines_s8").param_names, 1) | {"n": 6, "channels": 4}
+    x, lines = TensorType((6,), DType.S8), TensorType((4, 3), DType.S32)
+    operands = (
+        Operand("in", "x", Access.IN, x), Operand("lines", "l", Access.IN, lines), Operand("out", "y", Access.OUT, x)
+    )  # fmt: skip
+    assert call_problems(Instr("lines_s8", "ref", operands, values)) == ["n = 6 is not a multiple of channels"]
 
 
 @pytest.mark.parametrize("rows", [(0, 6), (2, 3), (5, 6)])

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from glowc.graph.types import DType
-from glowc.kernels.base import UNFIT, KernelVariant, Prepared
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_of
 from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.rows import RowPlan, steps
 from glowc.kernels.common.sums import SumKey, pair_sums, sum_key
@@ -116,8 +116,18 @@ def _texts(fixed: tuple[int, int, int]) -> tuple[str, ...]:
 
 def _fixed(instr: Instr, fixed: tuple[str, ...], *, a32: bool) -> AddPlan:
     """Return the plan of a sum in fixed point."""
-    twos = not a32 and instr.int_(f"d{instr.int_('rank') - 1}") % (2 * _VECTOR) == 0
-    return replace(_plan("fixed", instr), fixed=fixed, twos=twos)
+    plan = replace(_plan("fixed", instr), fixed=fixed)
+    return plan if a32 else replace(plan, twos=_in_twos(instr))
+
+
+def _in_twos(instr: Instr) -> bool:
+    return instr.int_(f"d{instr.int_('rank') - 1}") % (2 * _VECTOR) == 0
+
+
+def _placed(instr: Instr) -> AddPlan:
+    """Return the plan for rows of the length that they have: those of a stream and of parts are shorter."""
+    plan = plan_of(instr, AddPlan)
+    return replace(plan, twos=plan.form == "fixed" and _in_twos(instr))
 
 
 def _twice(plan: AddPlan, terms: Terms, *, a32: bool) -> AddPlan:
@@ -205,8 +215,8 @@ def _prepare_q31(_: Arrays, instr: Instr, *, a32: bool) -> Prepared:
     return Prepared(plan=_fixed(instr, _texts(fixed), a32=a32))
 
 
-_A64 = KernelVariant("a64", rank=30, in_place=True, header="glow_neon.h")
-_A32 = replace(_A64, isa="a32", header="glow_a32.h", template="{}_a32")
+_A64 = KernelVariant("a64", rank=30, in_place=True, header="glow_neon.h", placed=_placed)
+_A32 = replace(_A64, isa="a32", header="glow_a32.h", template="{}_a32", placed=None)
 _SHIFT = frozenset({"mul", "offset"})
 
 

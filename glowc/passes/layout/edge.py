@@ -78,7 +78,7 @@ def change_edge(graph: Graph, io_type: str, io_layout: str) -> tuple[Graph, Edge
     editor = GraphEditor(graph)
     changes: dict[str, Change] = {}
     problems: list[str] = []
-    for name in (*graph.inputs, *graph.outputs):
+    for name in dict.fromkeys((*graph.inputs, *graph.outputs)):  # an input may be an output, too
         exported = graph.types[name]
         quant = _change_type(editor, name, io_type, problems)
         nhwc = io_layout == "nhwc" and exported.rank == 4 and _change_layout(editor, name)
@@ -170,4 +170,6 @@ def _rename_producer(editor: GraphEditor, name: str, base: str, type_: TensorTyp
     editor.replace_uses(name, inner)
     if node is not None:
         editor.update(node, outputs=tuple(inner if o == name else o for o in node.outputs))
+    elif name in editor.consts:
+        editor.consts[inner] = editor.consts.pop(name)
     return inner

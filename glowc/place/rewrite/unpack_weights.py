@@ -23,7 +23,7 @@ from glowc.kernels.records import Records
 from glowc.ops.params import padded_dims, padded_steps
 from glowc.ops.strided import CopyParams
 from glowc.place.rewrite.keep_weights import without_unused
-from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
+from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program, scratch_of
 from glowc.program.kernel import Arrays
 from glowc.program.params import as_mapping
 
@@ -282,6 +282,7 @@ class _Made:
             return instr
         name = f"{instr.name}.scratch"
         self._add(name, size, BufferKind.SCRATCH)
+        self.buffers[name] = scratch_of(instr, self.buffers[name])
         scratch = Operand("scratch", name, Access.OUT, TensorType((size,), DType.U8))
         return replace(instr, operands=(*instr.operands, scratch))
 
