@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from glowc import memory
 from glowc.board import Cpu
 from glowc.errors import InputError, InternalError
 from glowc.kernels.base import spending
-from glowc.kernels.choice import as_placed, variant_of
+from glowc.kernels.choice import as_placed, guessed_insns, variant_of
 from glowc.kernels.verify import verify_program
 from glowc.memory.simulate import Action, Touch, simulate
 from glowc.memory.types import MemoryPlan
@@ -37,6 +37,8 @@ Insns = Callable[[Instr], int | None]
 GUARD_BYTES = 16
 _ROOM_PERCENTS = (100, 90, 75, 50, 25)  # of the room that weights may have, as a planner leaves gaps
 _MOST_SPENDING = 24  # layers that are given scratch one after the other
+_MOST_MOVES = 8  # instructions after a layer that may run ahead of it, and orders that are tried
+_MOST_GROWTHS = 8  # of an arena for those layers, that are tried
 _WANTED_PERCENT = 5  # of the arena, by which it may grow for weights that are then read half as often
 _GROWTH_PERCENT, _GROWTH_BYTES = 15, 8192  # of an arena without a limit, whichever is more, where they are read once
 KINDS = ("auto", "plain", "overlap", "stream")
@@ -178,10 +180,47 @@ def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Plan
 
 
 def _whole(lower: Lower, request: Request) -> Planned:
-    program = request.divide(schedule(replace(lower(_no), caller_io=request.caller_io)))
-    program, done = _spent(program, _placed(program, request), request)
+    program = schedule(replace(lower(_no), caller_io=request.caller_io))
+    program, done = _spent(request.divide(_in_roomier_order(program, request)), request)
     done = _unpacked(program, done, request)
     return done if request.kind == "plain" else _kept(_roomy(program, done, request), request)
+
+
+def _in_roomier_order(program: Program, request: Request) -> Program:
+    """Return the program in which instructions that leave fewer live bytes run ahead of ones that can spend these.
+
+    Without what these spend the arena is no larger.
+    """
+    best, tries = None, 0
+    for name in _spenders(program) if _spends(request) else ():
+        for moved in _moved_ahead(program, name):
+            best, found = best or _order_price(program, request), _order_price(moved, request)
+            tries += 1
+            if found[0] <= best[0] and found[1] < best[1]:
+                program, best = moved, found
+                break
+            if tries == _MOST_MOVES:
+                return program
+    return program
+
+
+def _order_price(program: Program, request: Request) -> tuple[int, int]:
+    """Return the bytes of the arena of a program whose instructions spend nothing, and the price where they do."""
+    return _placed(program, request).plan.arena_bytes, _price(*_spent(program, request))
+
+
+def _moved_ahead(program: Program, name: str) -> Iterator[Program]:
+    """Yield the programs in which one of the next instructions runs ahead of a named one, which then has more room."""
+    steps, live = steps_of(program).steps, live_bytes(program)
+    at = next(n for n, step in enumerate(steps) if step.name == name)
+    made: set[str] = set()
+    for later in range(at + 1, min(at + 1 + _MOST_MOVES, len(steps))):
+        made.update(steps[later - 1].outputs)
+        if made.isdisjoint(steps[later].inputs):
+            order = (*range(at), later, *(n for n in range(at, len(steps)) if n != later))
+            moved = _verified("reordering", program, reorder(program, order))
+            if live_bytes(moved)[at + 1] < live[at]:
+                yield moved
 
 
 def _placed(program: Program, request: Request) -> Planned:
@@ -198,18 +237,59 @@ def _placed(program: Program, request: Request) -> Planned:
     return Planned("plain" if plain else "overlap", _directed(program, found, plan), plan, overlaps)
 
 
-def _spent(program: Program, done: Planned, request: Request) -> tuple[Program, Planned]:
-    """Return the program whose instructions have the scratch that the arena of a plan has room for, and its plan."""
-    if request.rooms or request.kind == "plain":
+def _spends(request: Request) -> bool:
+    """Say whether instructions may have more scratch than they must."""
+    return not request.rooms and request.kind != "plain"
+
+
+def _spenders(program: Program) -> list[str]:
+    """Return the names of instructions that can have more scratch than they must, the largest first."""
+    found = sorted((i for i in program.instrs if variant_of(i).spends is not None), key=lambda i: -i.macs)
+    return [i.name for i in found[:_MOST_SPENDING]]
+
+
+def _price(program: Program, done: Planned) -> int:
+    """Return the bytes of the arena times the instructions, roughly: what is less by a share outweighs a like share."""
+    return done.plan.arena_bytes * sum(map(guessed_insns, program.instrs))
+
+
+def _spent(program: Program, request: Request) -> tuple[Program, Planned]:
+    """Return the program whose instructions have the scratch that the arena of its plan has room for, and its plan.
+
+    The arena may grow where that saves a larger share of the instructions.
+    """
+    done = _placed(program, request)
+    if not _spends(request):
         return program, done
-    room = _room_of_scratch(program, done)
+    need = done.plan.arena_bytes
+    best = _filled(program, done, request, need)
+    bounds = (request.limit_bytes, request.room_bytes, need + _growth(need) if request.roomy else need)
+    bound = min(b for b in bounds if b is not None)
+    for _ in range(_MOST_GROWTHS):
+        if bound <= need or need * _least_insns(program, bound) >= _price(*best):
+            break
+        found = _filled(program, done, request, bound)
+        best = min(best, found, key=lambda way: _price(*way))
+        bound = found[1].plan.arena_bytes - 1
+    return best
+
+
+def _least_insns(program: Program, arena_bytes: int) -> int:
+    """Return the instructions, roughly, of a program whose layers each have the scratch that an arena has room for."""
+    room = _room_of_scratch(program, arena_bytes)
+    return sum(guessed_insns(spending(i, variant_of(i), room.get(i.name, 0) // i.shares)) for i in program.instrs)
+
+
+def _filled(program: Program, done: Planned, request: Request, arena_bytes: int) -> tuple[Program, Planned]:
+    """Return the program whose instructions have the scratch that so large an arena has room for, and its plan."""
+    room = _room_of_scratch(program, arena_bytes)
     for name in sorted(room, key=lambda name: (-room[name], name))[:_MOST_SPENDING]:
         for percent in _ROOM_PERCENTS:
             wide = _spending(program, name, room[name] * percent // 100)
             if wide is program:
                 break
             found = _placed(_verified("more scratch", program, wide), request)
-            if _rank(found, request) <= _rank(done, request):
+            if found.plan.arena_bytes <= arena_bytes:
                 program, done = wide, found
                 break
     return program, done
@@ -227,9 +307,9 @@ def _spending(program: Program, name: str, room_bytes: int) -> Program:
     return replace(program, instrs=instrs, buffers={**program.buffers, scratch.buffer: buffer})
 
 
-def _room_of_scratch(program: Program, done: Planned) -> dict[str, int]:
+def _room_of_scratch(program: Program, arena_bytes: int) -> dict[str, int]:
     """Return the bytes that instructions by name may spend on scratch, where those are more than they have."""
-    room = room_of_scratch(program, done.plan.arena_bytes)
+    room = room_of_scratch(program, arena_bytes)
     return {
         i.name: room[i.name]
         for i in program.instrs

@@ -78,10 +78,11 @@ def test_arenas_are_no_larger_than_promised(name: str) -> None:
 @pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64", "linux-armhf"])
 @pytest.mark.parametrize("name", models(MLPERF))
 def test_fast_kernels_stream_too_and_grow_the_arena_by_little(name: str, board: str) -> None:
+    times = 2 if board == "mps2-an386" else 1  # once more for scratch that saves a larger share of the instructions
     for plan, most in zip(("overlap", "stream", "rows"), MOST_BYTES[name], strict=True):
         if (name, plan) != ("mlperf_ad_autoencoder", "rows"):
             result = made(name, board, plan, "nhwc")
-            assert result.plan.arena_bytes <= max(most * 1.15, most + 8_192), plan
+            assert result.plan.arena_bytes <= most + times * max(most * 0.15, 8_192), plan
             slow = [
                 i.name
                 for i in strip_markers(result.program).instrs
