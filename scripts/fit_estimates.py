@@ -249,10 +249,13 @@ def times(
 def borrowed(layers: Sequence[Layer], own: Fitted, other: EstimateTable) -> Fitted:
     """Return the terms of a way of printing that many more layers were measured with, if they are near; else its own.
 
-    Few layers may all be of like sizes, and say little of others.
+    Few layers may all be of like sizes, and say little of others. Instructions hardly differ: more layers are enough.
     """
     table, _ = own
     insns, cycles = (np.array([getattr(x, what) for x in layers], float) for what in ("insns", "cycles"))
+    counted, told = times(other["insns"], layers, insns)
+    if other["samples"] > len(layers) and rms((told - insns) / np.maximum(insns, SMALL)) <= NEAR_ENOUGH:
+        own = {**table, "insns": counted}, own[1]
     terms, said = times(other["cycles"], layers, cycles)
     error = rms((said - cycles) / np.maximum(cycles, SMALL))
     if other["samples"] < 2 * len(layers) or error > max(BROAD * table["error"], NEAR_ENOUGH):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from glowc.kernels.common.recurrent import FOUR, PAIR, resets_first
+from glowc.kernels.dsp.forms import GROUP, SUMMED
 from glowc.program.ir import Instr, Operand
 from glowc.select.candidates import Layer
 
@@ -26,7 +27,6 @@ SPARE_WORDS = 8
 _PER_CHANNEL = 9  # bias and five bytes
 _PER_GATE = 16  # biases and scales of the inputs and of the state
 _PLACES = 2  # bytes more where the factor has a shift of its own: that of a pair of channels takes a word
-_SUMS, _SUMMED = 4, 128  # inputs that are sums of so many, for weights with a zero point, come in fours
 _SPARE = 0.006  # so that whole models stay within one percent of their weights and channels
 _MAX_LOSS = 0.01
 _MAX_FORCED = 0.5  # of the cycles, for all that gives way
@@ -71,7 +71,7 @@ def _needed(layer: Layer) -> dict[str, int]:
     size = weights.type.size_bytes
     each = _PER_CHANNEL + (_PLACES if any(o.role == "shift" for o in plain.operands) else 0)
     if plain.params.get("w_zp", 0):
-        each += _SUMS * -(-size // (_SUMMED * _SUMS * int(channels)))
+        each += GROUP * -(-size // (SUMMED * GROUP * int(channels)))
     return {weights.buffer: size, layer.name: max(each * int(channels), sum(constants.values()) - size)}
 
 
