@@ -469,11 +469,11 @@ def core_guard(program: Program, features: frozenset[str]) -> Guard:
 
 
 def caller_names(program: Program, *views: Sequence[TensorView]) -> dict[str, str]:
-    """Return the C names of the roots that are buffers of the caller."""
+    """Return the C names of the roots that are buffers of the caller; of one that is several, the first."""
     operands = (*program.inputs, *program.outputs)
     roots = {o.role: program.root(o.buffer)[0] for o in operands}
     tensors = [t for group in views for t in group]
-    return {roots[t.name]: t.ident for t in tensors if program.is_callers(roots[t.name])}
+    return {roots[t.name]: t.ident for t in reversed(tensors) if program.is_callers(roots[t.name])}
 
 
 def needs_math(program: Program) -> bool:

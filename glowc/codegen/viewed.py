@@ -206,6 +206,12 @@ class PrintedModel(PrintedBundle):
         return not self.caller_io and self.feed is None
 
     @property
+    def passed_through(self) -> list[tuple[PrintedTensor, PrintedTensor]]:
+        """Outputs of the caller that are inputs, too, with these."""
+        own = {t.name: t for t in self.inputs if self.caller_io}
+        return [(t, own[t.name]) for t in self.outputs if t.name in own]
+
+    @property
     def state_bytes(self) -> int:
         """The bytes of all states."""
         return sum(s.size_bytes for s in self.states)

@@ -55,14 +55,22 @@ def test_other_edges_give_the_same_outputs(layout: str, kind: str, tmp_path: Pat
     assert len(copies) <= (0 if layout == "nhwc" else 1), "a transposed copy at the edge"
 
 
-@pytest.mark.parametrize(("layout", "kind"), [("nhwc", "model"), ("exported", "float"), ("nhwc", "float")])
-def test_an_input_and_a_constant_as_outputs_have_the_edge_once(layout: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("layout", "kind", "buffers"),
+    [
+        ("nhwc", "model", "arena"), ("exported", "float", "arena"), ("nhwc", "float", "arena"),
+        ("exported", "model", "caller"), ("nhwc", "float", "caller"),
+    ],
+)  # fmt: skip
+def test_an_input_and_a_constant_as_outputs_have_the_edge_once(
+    layout: str, kind: str, buffers: str, tmp_path: Path
+) -> None:
     rng = np.random.default_rng(4)
     nodes = [node("DequantizeLinear", "x s z", "xr"), node("Neg", "xr", "n"), node("QuantizeLinear", "n s z", "y")]
     consts = {"s": f32(0.02), "z": np.int8(3), "k": rng.integers(-9, 9, (1, 3, 2, 4)).astype(np.int8)}
     proto = model(nodes, {"x": "s8[1,2,4,4]"}, {"x": "s8", "k": "s8", "y": "s8"}, consts)
     (tmp_path / "edge.onnx").write_bytes(proto.SerializeToString())
-    options = CompileOptions(io_layout=layout, io_type=kind)
+    options = CompileOptions(io_layout=layout, io_type=kind, io_buffers=buffers)
     info = load_bundle(written(compile_model(tmp_path / "edge.onnx", load_board("host"), options), tmp_path / "out"))
     x = rng.integers(-128, 127, (2, 1, 2, 4, 4)).astype(np.int8)
     want = {"x": x, "k": np.stack([consts["k"]] * 2), "y": np.clip(6 - x.astype(np.int16), -128, 127).astype(np.int8)}
