@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glowc.asm.insn import Insn, Loop
-from glowc.asm.order import orders_of
-from glowc.kernels.dsp.pixel_tile import CORTEX_M7
 from glowc.kernels.dsp.row_tile import INPUTS, steps_of, tile
+from tests.asm.test_pixel_tile import assert_ordered
 from tests.asm.test_winograd_tile import CASES, ran, words
 
 BLOCKS, ROUNDS = 3, 2
@@ -51,13 +49,7 @@ def test_codes_are_those_of_one_factor(steps: int, exact: bool) -> None:
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_step_and_ending_have_an_order(exact: bool) -> None:
-    orders, (listing, _) = orders_of(CORTEX_M7), tile(8, exact=exact)
-    (outer,) = (item for item in listing if isinstance(item, Loop))
-    (inner,) = (item for item in outer.body if isinstance(item, Loop))
-    last = outer.body[-1]
-    assert isinstance(last, Insn)
-    assert last.group in orders.runs
-    assert inner.step[0].group in orders.steps
+    assert_ordered(tile(8, exact=exact)[0])
 
 
 def test_rounds_are_of_eight_steps_wherever_layers_have_them() -> None:
