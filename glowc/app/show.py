@@ -38,6 +38,7 @@ class ChipRow(TypedDict):
     error_percent: int | None
     pj_per_cycle: float | None
     energy_source: str
+    measured: str | None
     assumed: str | None
 
 
@@ -156,7 +157,7 @@ def _chip_lines(report: BenchReport) -> list[str]:
         f"  constants  {read} bytes read, {times:.1f} times the {_count(report['weights_bytes'])} that there are",
         f"  arena      {arena} bytes read, {_count(report['arena_written_bytes'])} written",
         f"  trust      {trust}",
-        *([f"  assumed    {chip['assumed']}"] if chip["assumed"] else []),
+        *(f"  {key:10} {chip[key]}" for key in ("measured", "assumed") if chip[key]),
         f"  energy     {_energy(report)}",
         *_battery(report),
         *_longest_step(report),
@@ -284,7 +285,8 @@ def chips_data() -> list[ChipRow]:
         {"name": chip.name, "summary": chip.summary, "cpu": chip.cpu, "core": chip.core, "clock_mhz": chip.clock_mhz,
          "error_percent": TRUST.get(chip.core, UNCHECKED).percent,
          "pj_per_cycle": chip.energy.pj_per_cycle if chip.energy else None,
-         "energy_source": chip.energy.source if chip.energy else ENERGY_NOT_KNOWN, "assumed": chip.assumed or None}
+         "energy_source": chip.energy.source if chip.energy else ENERGY_NOT_KNOWN,
+         "measured": chip.measured or None, "assumed": chip.assumed or None}
         for chip in map(load_chip, chip_names())
     ]  # fmt: skip
 

@@ -84,7 +84,8 @@ class Chip:
     """One chip, as `boards/_chips/<name>.toml` describes it.
 
     `cpu` names the CPU whose code it runs and `machine` the QEMU board that runs that code; `core` is the pipeline that
-    counts the cycles. `assumed` says what no manual or measurement stands behind. `energy` is None where no
+    counts the cycles. `measured` says which programs with known cycles on this very chip the model was compared with,
+    `assumed` what no manual or measurement supports. `energy` is None where no
     measurement of the chip's energy is published, `memory` where RAM has no wait states.
     """
 
@@ -96,6 +97,7 @@ class Chip:
     machine: str
     clock_mhz: int
     flash: Flash
+    measured: str = ""
     assumed: str = ""
     energy: Energy | None = None
     memory: Memory | None = None
@@ -125,6 +127,7 @@ def load_chip(name_or_file: str) -> Chip:
         machine=fields.choice("machine", board_names()),
         clock_mhz=fields.integer("clock_mhz", minimum=1),
         flash=_flash(fields),
+        measured=fields.string("measured") if fields.has("measured") else "",
         assumed=fields.string("assumed") if fields.has("assumed") else "",
         energy=_energy(fields),
         memory=_memory(fields),

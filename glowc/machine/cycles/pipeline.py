@@ -30,8 +30,9 @@ class Trust:
 UNCHECKED = Trust(None, "not checked against silicon")
 TRUST = {
     "cortex-m4": Trust(8, "eight programs measured on an STM32L4R5, none of them fitted"),
-    "cortex-m33": Trust(10, "four programs measured on an STM32U575, three rules fitted to them"),
+    "cortex-m33": Trust(10, "four programs measured on an nRF5340, three rules fitted to them"),
     "cortex-m7": Trust(15, "estimated from the scheduling model of LLVM 19"),
+    "cortex-m55": Trust(20, "cycles an instruction of two layers counted on an Apollo510, with other kernels"),
 }
 
 
