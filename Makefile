@@ -104,6 +104,10 @@ fuzz-bytes: setup  #- bytes as models, guided by coverage (atheris): SECONDS=600
 sweep: setup  #- models x CPUs x option values: the C compiles without a warning and lacks nothing: COUNT=all, SEED=0
 	$(PY) scripts/sweep.py $(if $(COUNT),--count $(COUNT)) --seed $(or $(SEED),0)
 
+.PHONY: tune-bench
+tune-bench: setup  #- what `glowc tune` and --opt speed gain over the default on models that no cost was measured on (20 minutes): BOARDS=, MODELS=
+	$(PY) scripts/tune_bench.py --layers $(if $(BOARDS),--boards $(BOARDS)) $(if $(MODELS),--models $(MODELS))
+
 .PHONY: tflite-cases tflite-mutants tflite-fields tflite-models
 tflite-cases: setup  #- TensorFlow Lite models of one operator against the TFLM runtime, or LiteRT (LITERT=a Python that has it): EACH=20 of each, SEED=0 (2 minutes)
 	$(PY) scripts/tflite_cases.py --each $(or $(EACH),20) --seed $(or $(SEED),0) $(if $(LITERT),--litert $(LITERT))

@@ -9,7 +9,18 @@ from cost_sample import LATER, PLAIN, SAME, Sample
 
 def forms() -> Iterator[Sample]:
     """Yield all."""
-    yield from (*_one_scale(), *_large_weights(), *_shifted(), *_products(), *_single_channels(), *_small(), *_images())
+    yield from (
+        *_one_scale(),
+        *_large_weights(),
+        *_shifted(),
+        *_products(),
+        *_single_channels(),
+        *_small(),
+        *_images(),
+        *_dilated(),
+        *_gates(),
+        *_cells(),
+    )
 
 
 def _one_scale() -> Iterator[Sample]:
@@ -86,3 +97,42 @@ def _images() -> Iterator[Sample]:
         (24, 24, 20, 1, SAME), (20, 32, 24, 1, PLAIN), (64, 48, 8, 2, LATER), (32, 64, 16, 2, LATER),
     ):  # fmt: skip
         yield from (Sample(kind, (h, w, 3), out_c, (3, 3), stride, pads) for kind in ("conv", "conv_f32"))
+
+
+def _dilated() -> Iterator[Sample]:
+    """Yield windows with taps apart, of images and of signals, and depthwise layers with several outputs a channel."""
+    for h, w, c, out_c, k, dilation, pads in (
+        (14, 14, 16, 24, (3, 3), 2, (2, 2, 2, 2)), (20, 20, 8, 16, (3, 3), 2, PLAIN), (1, 64, 24, 24, (1, 3), 2, PLAIN),
+        (1, 100, 16, 32, (1, 3), 4, PLAIN), (1, 48, 40, 40, (1, 5), 2, PLAIN), (1, 128, 12, 16, (1, 7), 8, PLAIN),
+        (1, 80, 32, 32, (1, 2), 8, PLAIN),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, c), out_c, k, 1, pads, dilation=dilation) for kind in ("conv", "conv_f32"))
+        yield from (Sample(kind, (h, w, c), c, k, 1, pads, dilation=dilation) for kind in ("dwconv", "dwconv_f32"))
+    for h, w, c, times, k, stride, pads in (
+        (7, 7, 16, 2, (3, 3), 1, SAME), (14, 14, 8, 2, (3, 3), 1, SAME), (10, 10, 12, 4, (3, 3), 1, SAME),
+        (49, 40, 1, 8, (10, 8), 2, (4, 3, 5, 3)), (20, 20, 3, 8, (3, 3), 2, LATER), (12, 12, 20, 2, (5, 5), 2, SAME),
+        (24, 24, 4, 4, (3, 3), 1, PLAIN),
+    ):  # fmt: skip
+        yield from (Sample(kind, (h, w, c), times * c, k, stride, pads) for kind in ("dwconv", "dwconv_f32"))
+    for steps, channels in ((5, 64), (9, 64), (13, 32), (17, 48), (21, 64), (29, 64), (7, 40), (3, 128)):
+        yield Sample("dwconv", (1, steps, channels), channels, (1, steps))
+
+
+def _gates() -> Iterator[Sample]:
+    """Yield images whose channels are multiplied by a number each, as squeeze and excitation does."""
+    for h, w, c in ((24, 24, 16), (12, 12, 72), (6, 6, 96), (6, 6, 240), (10, 12, 40), (3, 3, 320), (40, 32, 8)):
+        yield from (Sample(kind, (h, w, c)) for kind in ("mul_gate", "mul_gate_f32"))
+
+
+def _cells() -> Iterator[Sample]:
+    """Yield recurrent layers of floats."""
+    for seq, n, hidden in (
+        (25, 32, 48),
+        (10, 32, 48),
+        (12, 16, 16),
+        (8, 40, 24),
+        (6, 20, 64),
+        (16, 10, 32),
+        (1, 64, 96),
+    ):
+        yield from (Sample("lstm_f32", (seq, n, hidden), dirs) for dirs in (1, 2))

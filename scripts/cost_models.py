@@ -111,8 +111,9 @@ class _Builder:
         if kind.removesuffix("_loud") in _WEIGHTED:  # loud: sums that leave the range of codes by far
             scale = 0.02 * 0.01 * (3 if kind.endswith("_loud") else 60)
             return self._weighted(at, sample, kind.removesuffix("_loud"), x, is_float), scale
-        if kind in ("add", "sub", "mul", "add_any", "sub_any"):
+        if kind in ("add", "sub", "mul", "add_any", "sub_any", "mul_gate"):
             other, ties = f"z{at}", not kind.endswith("_any")  # simple ratios of scales make ties
+            kind, shape = (kind, shape) if kind != "mul_gate" else ("mul", (*shape[:2], 1, 1))
             self.input(other, shape, TensorProto.FLOAT if is_float else TensorProto.INT8)
             z = other if is_float else self.dequantized(other, 0.03 if ties else 0.0217, -7, np.int8)
             return self.node(kind.removesuffix("_any").capitalize(), (x, z), out), 0.04 if ties else 0.0371
@@ -183,18 +184,15 @@ class _Builder:
         x = self.edge(f"x{at}", (1, *sample.hwc), is_float)
         self.end(self.mean(x, f"y{at}", (1,)), is_float)
 
-    def gru(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
-        """Add a GRU in one or two directions."""
-        (seq, n, hidden), dirs = sample.hwc, sample.out_c
+    def recurrent(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
+        """Add a GRU or an LSTM in one or two directions."""
+        (seq, n, hidden), dirs, gates = sample.hwc, sample.out_c, 3 if kind == "gru" else 4
         x = self.edge(f"{CALM}{at}", (seq, 1, n), True)
-        shapes = {"w": (dirs, 3 * hidden, n), "r": (dirs, 3 * hidden, hidden), "b": (dirs, 6 * hidden)}
+        shapes = {"w": (dirs, gates * hidden, n), "r": (dirs, gates * hidden, hidden), "b": (dirs, 2 * gates * hidden)}
         parts = [self.const(f"{v}{at}", self.rng.normal(0, 0.3, s).astype(np.float32)) for v, s in shapes.items()]
-        more = {
-            "direction": "bidirectional" if dirs == 2 else "forward",
-            "linear_before_reset": 1,
-            "hidden_size": hidden,
-        }
-        self.output(self.node("GRU", (x, *parts), f"y{at}", **more), TensorProto.FLOAT)
+        more = {"direction": "bidirectional" if dirs == 2 else "forward", "hidden_size": hidden}
+        more |= {"linear_before_reset": 1} if kind == "gru" else {}
+        self.output(self.node(kind.upper(), (x, *parts), f"y{at}", **more), TensorProto.FLOAT)
 
     def dynamic(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
         """Add a dense layer of integers whose input is quantised as it comes."""
@@ -283,7 +281,8 @@ _SPECIAL = {
     "layer_norm": _Builder.norm, "matmul": _Builder.product, "matmult": _Builder.product,
     "matmul_even": _Builder.product, "matmult_even": _Builder.product, "transpose": _Builder.moved,
     "flat": _Builder.moved, "padded": _Builder.moved, "gather": _Builder.gather, "reduce": _Builder.reduced,
-    "gru": _Builder.gru, "dynamic": _Builder.dynamic, "widen": _Builder.converted, "narrow": _Builder.converted,
+    "gru": _Builder.recurrent, "lstm": _Builder.recurrent,
+    "dynamic": _Builder.dynamic, "widen": _Builder.converted, "narrow": _Builder.converted,
 }  # fmt: skip
 
 

@@ -49,8 +49,8 @@ class Sample:
         if kind.startswith(("conv", "dwconv")):
             taps = self.k[0] * self.k[1] * (self.hwc[2] if kind.startswith("conv") else 1)
             return self.hwc[0] * self.hwc[1] // self.stride**2 * self.out_c * taps
-        if kind == "gru":
-            return self.out_c * self.hwc[0] * 3 * self.hwc[2] * (self.hwc[1] + self.hwc[2])
+        if kind in ("gru", "lstm"):
+            return self.out_c * self.hwc[0] * (3 if kind == "gru" else 4) * self.hwc[2] * (self.hwc[1] + self.hwc[2])
         if kind.startswith("matmul"):
             return size * self.out_c
         return size * self.out_c if kind in ("fc", "fcrs", "dynamic") else 0

@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 from cost_models import CALM, RECTIFIED, SPARSE, model_of
 from cost_sample import Sample
+from cost_tflite import is_tflite, tflite_of
 
 from glowc.board import Board, Chip, chip_names, find_tool, load_board, load_chip, machine_of
 from glowc.codegen.kernels import args_struct, render_kernel
@@ -124,18 +125,28 @@ def measure(target: Target, samples: Sequence[Sample]) -> list[Counted]:
         while left:
             folder = Path(name) / str(number)
             folder.mkdir()
-            onnx.save(model_of(left), folder / "layers.onnx")
-            layout = "exported" if left[0].planar else "nhwc"
+            path = written(left, folder)
+            layout = "exported" if left[0].planar or is_tflite(left[0]) else "nhwc"
             for opt in OPTS.get(target.board.cpu.family, OTHER_OPTS):
                 # Buffers of the caller and no overlap: nothing to plan.
                 options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
-                compiled = compile_model(folder / "layers.onnx", target.board, options, order=nth(number))
+                compiled = compile_model(path, target.board, options, order=nth(number))
                 found.append((compiled, count(compiled, target, folder / opt)))
             number += 1
             choices = {int(m[1]) for x in compiled.selection.layers
                        if is_worth_it(x, number) and (m := re.search(r"n_[xyz](\d+)", x.name))}  # fmt: skip
             left = [sample for at, sample in enumerate(left) if at in choices]
     return found
+
+
+def written(samples: Sequence[Sample], folder: Path) -> Path:
+    """Write one model of layers, and return its file."""
+    if is_tflite(samples[0]):
+        path = folder / "layers.tflite"
+        path.write_bytes(tflite_of(samples))
+        return path
+    onnx.save(model_of(samples), folder / "layers.onnx")
+    return folder / "layers.onnx"
 
 
 def is_worth_it(layer: Layer, number: int) -> bool:

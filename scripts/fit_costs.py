@@ -5,6 +5,7 @@
     scripts/fit_costs.py --targets stm32l4r5 linux-armhf/cortex-a7 --jobs 2
     scripts/fit_costs.py --targets stm32l4r5 --kinds conv fc
     scripts/fit_costs.py --targets stm32l4r5 --kinds fc_f32 --add
+    scripts/fit_costs.py --targets stm32l4r5 --kinds mul mul_gate --keys "mul_s8.*"
 
 A target is a chip, whose cycles stand for all chips with its CPU, or a board where no chip has the CPU; there
 instructions alone are fitted. Every variant of every layer of scripts/cost_layers.py is counted under QEMU (exact),
@@ -23,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ import numpy as np
 from cost_layers import SAMPLES, groups
 from cost_sample import Sample
 from cost_small_chips import measured_alone, measured_on
+from cost_tflite import TFLITE
 from count_costs import Measured, Taken, Target, measured_by, merged, target_of
 
 from glowc.board import Board, Chip, find_tool
@@ -216,9 +219,13 @@ def samples_alone(board: Board) -> list[list[Sample]]:
     return [[sample] for sample in measured_alone(board.cpu.features)]
 
 
-def with_new(known: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the contents of a file with the kernels of `table` that it lacks."""
-    new = {key: entry for key, entry in table["kernels"].items() if key not in known["kernels"]}
+def with_new(known: Mapping[str, Any], table: Mapping[str, Any], keys: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the contents of a file with the kernels of `table` that it lacks, or those that a pattern names."""
+    new = {
+        key: entry
+        for key, entry in table["kernels"].items()
+        if (any(fnmatchcase(key, k) for k in keys) if keys else key not in known["kernels"])
+    }
     kernels = dict(sorted({**known["kernels"], **new}.items()))
     used = {name for entry in new.values() for name in entry["uses"]}
     functions = {name: size for name, size in table["functions"].items() if name in used}
@@ -226,18 +233,23 @@ def with_new(known: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, An
     return {**known, **({"rough": rough(kernels)} if "rough" in known else {}), **parts}
 
 
-def fit_target(text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool) -> None:
-    """Measure and fit one target; of some kinds only kernels that the file lacks are written, if `add`."""
+def fit_target(text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool, keys: Sequence[str]) -> None:
+    """Measure and fit one target; of some kinds only kernels that the file lacks, if `add`, or of `keys` are written.
+
+    Those of `keys` replace what the file has of them.
+    """
     begin, target = time.perf_counter(), target_of(text)
     with ProcessPoolExecutor(jobs) as pool:
-        measured = merged(list(pool.map(partial(measured_by, text), samples_for(target.board, kinds))))
+        others = [s for s in TFLITE if not kinds or s.kind in kinds]
+        parts = [*samples_for(target.board, kinds), *groups(others, 1 << 20, LAYERS_PER_MODEL // 2)]
+        measured = merged(list(pool.map(partial(measured_by, text), parts)))
     seconds = time.perf_counter() - begin
     table = table_of(target, measured)
     show(table)
     print(f"  {seconds:.0f} s of measuring, {time.perf_counter() - begin - seconds:.0f} s of fitting", flush=True)
     file = cost_file(target.board.cpu.name)
-    if add:
-        write(with_new(json.loads(file.read_text(encoding="utf-8")), table), file)
+    if add or keys:
+        write(with_new(json.loads(file.read_text(encoding="utf-8")), table, keys), file)
     elif not kinds:
         stack = json.loads(file.read_text(encoding="utf-8")).get("stack") if file.is_file() else None  # fit_stack.py's
         kernels = table.pop("kernels")
@@ -268,8 +280,10 @@ def main() -> int:
     parser = parser_of((__doc__ or "").splitlines()[0], TARGETS, "CHIP|BOARD/CPU")
     parser.add_argument("--kinds", nargs="+", help="only these kinds of layers; the file is not written")
     parser.add_argument("--add", action="store_true", help="write the kernels that the file lacks, and no others")
+    parser.add_argument("--keys", nargs="+", default=(), help="write kernels of these patterns anew, and no others")
     args = parser.parse_args()
-    return each_target(args.targets, partial(fit_target, kinds=args.kinds, jobs=args.jobs, add=args.add))
+    more = {"kinds": args.kinds, "jobs": args.jobs, "add": args.add, "keys": args.keys}
+    return each_target(args.targets, partial(fit_target, **more))
 
 
 if __name__ == "__main__":

@@ -199,8 +199,9 @@ def _rows(p: Mapping[str, int]) -> float:
 
 
 def _inputs(instr: Instr) -> int:
+    """Return the elements of the first input, of the larger one where they are combined element by element."""
     sizes = [o.type.elements for o in instr.operands if o.access is not Access.OUT]
-    return sizes[0] if sizes else 0
+    return max(sizes[: 2 if "rank" in instr.params else 1], default=0)
 
 
 def _window(p: Mapping[str, int], axis: str) -> tuple[float, float]:

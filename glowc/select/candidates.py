@@ -88,15 +88,16 @@ class Candidates:
             self._prepared[key] = instr, prepared
         return prepared
 
-    def layers(self, spare: Mapping[str, int] | None = None) -> tuple[Layer, ...]:
+    def layers(self, spare: Mapping[str, int] | None = None, *, roomy: bool = False) -> tuple[Layer, ...]:
         """Return the instructions with the variants that may be chosen.
 
-        `spare` are the bytes by name that a plan leaves free beside an instruction: for variants with much scratch.
+        `spare` are the bytes by name that a plan leaves free beside an instruction: for variants with much scratch,
+        which all may have where the arena is `roomy`.
         """
         modest, withheld = dict[str, dict[KernelVariant, Instr]](), dict[str, int]()
         for name, forms in self._forms.items():
             room = (spare or {}).get(name, 0)
-            modest[name] = {v: form for v, form in forms.items() if is_modest(v, form, room)}
+            modest[name] = {v: form for v, form in forms.items() if roomy or is_modest(v, form, room)}
             withheld[name] = min((scratch_bytes(form) for v, form in forms.items() if v not in modest[name]), default=0)
         least = {name: min(map(scratch_bytes, forms.values())) for name, forms in modest.items()}
         peak = max((self._beside[name] + size for name, size in least.items()), default=0)

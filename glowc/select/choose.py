@@ -2,14 +2,15 @@
 
 The candidates of every layer (candidates.py) are ordered, the wanted one first, by `select`:
 
-speed     fewest predicted cycles, also by variants that spend RAM for it (`speed_only`)
+speed     fewest predicted cycles, also by variants that spend RAM for it (`speed_only`, or more than is modest). A
+          layer keeps its variant of `balanced` where reports would not say that another one takes fewer
 balanced  the same, as long as scratch does not make the arena grow by more than 15 % or 8 KB, and the code stays below
           24 KB (CPUs with Advanced SIMD: 64 KB, 96 KB); else code is saved where it costs the fewest cycles. Constants
           over their bound give way too (glowc/select/budgets.py)
 size      a kilobyte of code must save 3 % of the cycles, and the code should stay below 12 KB
 tiny RAM  (`Selection.limited`) variants with little scratch first: used when the arena would not fit
 
-A layer with a variant that was never measured keeps the order of `rank`. Where `glowc tune` measured all variants of a
+A variant that was never measured keeps its place in the order of `rank`. Where `glowc tune` measured all variants of a
 layer itself, what it measured replaces the predictions.
 """
 
@@ -32,7 +33,7 @@ from glowc.select.budgets import Choice, constants_bytes, shrunk
 from glowc.select.candidates import Candidates, Layer, Order, Tuned
 from glowc.select.cost import Cost, Costs, load_costs
 from glowc.select.estimate import estimates_for, modes_of
-from glowc.select.order import ARENA_BYTES, CODE_LIMITS, KB, lean, select
+from glowc.select.order import ARENA_BYTES, CODE_LIMITS, KB, cheaper, lean, select
 from glowc.select.pricing import Pricing, cost_of, likely_modes
 from glowc.select.traits import few_forms, given
 from glowc.select.zeros import nonzero_shares
@@ -194,17 +195,24 @@ class Selection:
 
     def reported(self, program: Program) -> list[Cost]:
         """Return what each call of a program is estimated to take, as near as is known; nothing is chosen by this."""
-        estimates = estimates_for(self.cpu.name, self.costs.cpu)
-
-        def taken(instr: Instr, mode: str, has: frozenset[str], nonzero: float) -> Cost:
-            tuned = self.tuned.get(instr.name, {}).get(instr.variant)
-            return tuned or estimates.predict(instr, mode, self.costs, has, nonzero) or self.costs.stated(instr)
-
         modes, soft = list(modes_of(program, self.opt)), "softfloat" in self.cpu.features
         shares = nonzero_shares(program) if soft else [1.0] * len(modes)
         more = [a | b for a, b in zip(given(program), few_forms(modes), strict=True)] if soft else given(program)
         calls = zip(modes, more, shares, strict=True)
-        return [taken(instr, mode, has, share) for (instr, mode), has, share in calls]
+        return [self._taken(instr, mode, has, share) for (instr, mode), has, share in calls]
+
+    def _taken(self, instr: Instr, mode: str, has: frozenset[str] = frozenset(), nonzero: float = 1.0) -> Cost:
+        """Return what a call is estimated to take that has such traits and reads such a share of other than zeros."""
+        estimates, tuned = estimates_for(self.cpu.name, self.costs.cpu), self.tuned.get(instr.name, {})
+        known = tuned.get(instr.variant) or estimates.predict(instr, mode, self.costs, has, nonzero)
+        return known or self.costs.stated(instr)
+
+    def no_slower_than(self, order: Order) -> Selection:
+        """Return the selection in which a layer has the first variant of an order where its own is not faster."""
+        mode_of = likely_modes(self.layers, self.opt)
+        return self.ordered(
+            cheaper(self.layers, self.order, order, lambda form: self._taken(form, mode_of(form)).cycles)
+        )
 
 
 def select_variants(
@@ -218,19 +226,26 @@ def select_variants(
     `spare` are the bytes of the arena that a plan leaves free beside layers, by name.
     """
     cpu = candidates.cpu
-    layers, costs = candidates.layers(spare), load_costs(cpu)
+    layers, costs = candidates.layers(spare, roomy=opt == "speed"), load_costs(cpu)
     tuned: dict[str, Mapping[str, Cost]] = {}
     for layer in layers:
         taken = measured(layer) if measured is not None else {}
         if {f.variant for f in layer.forms} <= taken.keys():
             tuned[layer.name] = taken
-    aim = (
-        "speed" if opt == "balanced" and {"wide", "sve2"} & cpu.features else opt
-    )  # neither RAM nor code is scarce there
     growth = _LARGE_GROWTH if "neon" in cpu.features else ARENA_BYTES
-    order = select(layers, costs, aim, tuned, _code_limit(cpu, opt), growth)
-    selection = Selection(candidates.graph, cpu, opt, layers, costs, order, tuned, preparing=candidates.prepare)
-    return selection.ordered(order)
+
+    def order(opt: str) -> Order:
+        return select(layers, costs, _aim(cpu, opt), tuned, _code_limit(cpu, opt), growth)
+
+    own = order(opt)
+    selection = Selection(candidates.graph, cpu, opt, layers, costs, own, tuned, preparing=candidates.prepare)
+    selection = selection.ordered(own)
+    return selection.no_slower_than(order("balanced")) if opt == "speed" else selection
+
+
+def _aim(cpu: Cpu, opt: str) -> str:
+    """Return what `opt` aims at on a CPU: neither RAM nor code is scarce on one with wide registers."""
+    return "speed" if opt == "balanced" and {"wide", "sve2"} & cpu.features else opt
 
 
 def _code_limit(cpu: Cpu, opt: str) -> int:

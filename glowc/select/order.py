@@ -13,7 +13,7 @@ from functools import partial
 from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features
-from glowc.program.ir import scratch_bytes
+from glowc.program.ir import Instr, scratch_bytes
 from glowc.select.alike import Alike, Parts, alike_of, differs_in_constants, saves_constants
 from glowc.select.budgets import (
     SPARE_WORDS,
@@ -78,6 +78,16 @@ def select(
     return {name: tuple(dict.fromkeys((*fitted[name], *names))) for name, names in orders.items()}
 
 
+def cheaper(layers: Sequence[Layer], orders: Order, others: Order, price: Callable[[Instr], int]) -> Order:
+    """Return the orders, with the first variant of another order first where its price is no more."""
+
+    def first(layer: Layer) -> str:
+        one, other = orders[layer.name][0], others[layer.name][0]
+        return one if one == other or price(layer.form(one)) < price(layer.form(other)) else other
+
+    return _first({x.name: first(x) for x in layers}, orders)
+
+
 def _without(layer: Layer, left_out: Callable[[KernelVariant], bool]) -> Layer:
     return replace(layer, forms=tuple(f for f in layer.forms if not left_out(variant_of(f))))
 
@@ -86,17 +96,20 @@ def _by_speed(layer: Layer, costs: Costs, mode_of: Modes, measured: Mapping[str,
     """Return the variants by cycles; predicted ones must be fewer beyond the error to beat the rank.
 
     A variant that runs many more instructions than another does not replace it: its cycles are fewer on one chip only.
+    One whose cycles are not known well neither replaces another nor is replaced.
     """
     names = [f.variant for f in layer.forms]
     if measured is not None:
         return tuple(sorted(names, key=lambda variant: measured[variant].cycles))
     fits = {f.variant: fit for f in layer.forms if (fit := costs.fit(f, mode_of(f))) is not None and fit.trusted}
-    if len(names) < 2 or len(fits) < len(names):
+    if len(fits) < 2:
         return tuple(names)
-    taken = {f.variant: fits[f.variant].predict(features(f)) for f in layer.forms}
+    taken = {f.variant: fits[f.variant].predict(features(f)) for f in layer.forms if f.variant in fits}
     errors = {variant: fit.error for variant, fit in fits.items()}
 
     def beats(one: str, other: str) -> bool:
+        if one not in fits or other not in fits:
+            return False
         fewer = taken[one].cycles * (1 + errors[one]) < taken[other].cycles * (1 - errors[other])
         return fewer and taken[one].insns <= MOST_INSNS * taken[other].insns
 

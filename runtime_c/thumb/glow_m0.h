@@ -194,8 +194,9 @@ GLOW_THUMB_INLINE const int8_t *glow_thumb_dot4(glow_thumb_sums_t *a, const uint
   return w;
 }
 
-/* sum[8] += x[k] * w[k][8] */
+/* sum[8] += x[k] * w[k][8]; gcc is not told of `k`: where it knows that k > 0, it counts by `from` and spills a sum */
 GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc8(int32_t *sum, const int8_t *x, const int8_t *w, int32_t k) {
+  __asm__("" : "+r"(k));
   for (int32_t half = 0; half < 2; half++, sum += 4) {
     int32_t a = sum[0];
     int32_t b = sum[1];

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from glowc.board import cpu_names, load_board, load_chip, load_cpu
+from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import KernelVariant, prepare
@@ -27,7 +28,7 @@ from glowc.program.kernel import all_kernels, get_kernel
 from glowc.select import cost as costs_module
 from glowc.select.candidates import Layer, worth_trying
 from glowc.select.cost import MODES, Cost, Costs, Fit, key_of, load_costs, parse_costs
-from glowc.select.order import lean, select
+from glowc.select.order import cheaper, lean, select
 from tests.conftest import ROOT
 
 
@@ -152,6 +153,20 @@ def test_a_variant_that_was_not_measured_leaves_the_order_to_rank(opt: str) -> N
 def test_rough_fits_leave_the_order_to_rank() -> None:
     forms = (conv("dsp"), conv("v7m"))
     assert select([layer(*forms)], costs_of({"dsp": 9.0, "v7m": 1.0}, error=0.3), "speed")["conv.0"] == ("dsp", "v7m")
+
+
+def test_a_rough_fit_of_the_last_variant_does_not_keep_others_from_being_compared() -> None:
+    forms, rough = (conv("dsp"), conv("v7m"), conv("ref")), costs_of({"ref": 1.0}, error=0.5)
+    costs = Costs("test", {**costs_of({"dsp": 3.0, "v7m": 2.0}).kernels, **rough.kernels})
+    assert select([layer(*forms)], costs, "speed")["conv.0"] == ("v7m", "dsp", "ref")
+
+
+def test_a_layer_has_the_first_variant_of_another_order_unless_its_own_is_cheaper() -> None:
+    layers, own = [layer(conv("dsp"), conv("v7m"), conv("ref"))], {"conv.0": ("dsp", "ref", "v7m")}
+    other = {"conv.0": ("v7m", "dsp", "ref")}
+    for price, order in ((2, ("dsp", "ref", "v7m")), (3, ("v7m", "dsp", "ref")), (4, ("v7m", "dsp", "ref"))):
+        prices = {"dsp": price, "v7m": 3, "ref": 1}
+        assert cheaper(layers, own, other, lambda form, p=prices: p[form.variant])["conv.0"] == order  # type: ignore[misc]
 
 
 def test_measured_cycles_replace_predicted_ones() -> None:
@@ -401,3 +416,16 @@ def test_kernels_are_added_to_a_file_that_keeps_its_own(fitting: ModuleType) -> 
     added = fitting.with_new(known, found)
     assert added["kernels"] == {"a": {"uses": [], "modes": {}}, "b": entry}
     assert (added["functions"], added["rough"], added["cpu"]) == ({"f": 1}, ["b"], "c")
+    assert fitting.with_new(known, found, ["a*"])["kernels"] == {"a": entry}
+
+
+@pytest.mark.usefixtures("fitting")
+def test_layers_of_tensorflow_lite_are_those_that_are_measured(tmp_path: Path) -> None:
+    module, counts = sys.modules["cost_tflite"], sys.modules["count_costs"]
+    samples = [
+        next(s for s in module.TFLITE if s.kind == kind) for kind in dict.fromkeys(s.kind for s in module.TFLITE)
+    ]
+    compiled = compile_model(counts.written(samples, tmp_path), load_board("mps2-an386"), CompileOptions(plan="plain"))
+    kernels = {i.kernel for i in compiled.program.instrs if not i.is_marker}
+    transposed = {"conv_transpose_s8q31", "conv_transpose_s16q15"}
+    assert kernels == {"svdf_s8q31", "lstm_s8q31", "rescale_q31", "quantize_away", *transposed}
