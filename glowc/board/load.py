@@ -54,6 +54,7 @@ def load_cpu(name: str, board: Path | None = None) -> Cpu:
         qemu_cpu=fields.string("qemu_cpu") if fields.has("qemu_cpu") else None,
         loop_bytes=fields.integer("loop_bytes", minimum=1) if fields.has("loop_bytes") else None,
         slow_flash=fields.boolean("slow_flash") if fields.has("slow_flash") else False,
+        near_bytes=fields.integer("near_bytes", minimum=1) if fields.has("near_bytes") else 0,
         cycles_per_100_insns=(
             fields.integer("cycles_per_100_insns", minimum=1) if fields.has("cycles_per_100_insns") else 100
         ),

@@ -34,6 +34,7 @@ class Cpu:
     qemu_cpu: str | None = None  # QEMU's `-cpu`; None where no QEMU models it
     loop_bytes: int | None = None  # of hot code that chips with this core keep of their flash; None: enough
     slow_flash: bool = False  # constants that are read again and again wait for the flash each time
+    near_bytes: int = 0  # of constants that caches of such a flash keep until they are read for the next pixels
     cycles_per_100_insns: int = 100  # roughly, of kernels that were never measured on it
 
     def has(self, *features: str) -> bool:

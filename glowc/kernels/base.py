@@ -88,10 +88,11 @@ class KernelVariant:
     `modest_bytes` are those of scratch beyond which the arena is never to grow for it: with more it is for layers
     beside which the arena has that much to spare.
     `keeps` prepares an instruction anew that has so many bytes for its scratch: it copies weights there, which it would
-    read from flash again and again; None where that does not pay. `wanted_bytes` are those for which the arena may
-    grow, as then none of them are read again, and those for which it may grow by a little, as then all of them are read
-    half as often. `spared_bytes` are those that the plan of
-    an instruction which keeps weights does not read from flash again.
+    read from flash again and again, or collects more inputs there before it reads them; the last number are the bytes
+    that a cache of the flash keeps in between. None where that does not pay. `wanted_bytes` are those for which the
+    arena may grow, as then none of them are read again, and those for which it may grow by a little, as then all of
+    them are read half as often. `spared_bytes` are those that the plan of an instruction which keeps weights does not
+    read from flash again.
     `spends` returns the plan of an instruction that has so many bytes for its scratch: it then takes less time. For
     fewer bytes than a plan can have it returns that with the fewest.
     `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
@@ -131,7 +132,7 @@ class KernelVariant:
     reads: Reads = Reads()
     stated: Stated | None = None
     modest_bytes: Callable[[Instr], int] | None = None
-    keeps: Callable[[Arrays, Instr, int], Prepared | None] | None = None
+    keeps: Callable[[Arrays, Instr, int, int], Prepared | None] | None = None
     spends: Callable[[Instr, int], Plan] | None = None
     wanted_bytes: Callable[[Instr], tuple[int, ...]] = lambda _: ()
     spared_bytes: Callable[[Instr], int] = no_scratch

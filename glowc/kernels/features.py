@@ -109,7 +109,8 @@ def features(instr: Instr) -> Mapping[str, float]:
     that are not whole; block_taps: taps of blocks, edge_blocks: blocks whose window is not whole, strided_blocks: those
     of layers with a stride; tail: channels beyond whole groups of four, of all pixels, and tail_taps their taps;
     weights: bytes; macs_8k ...: multiply-accumulates with weights
-    that take more than that, so that a cache does not keep them from one pixel to the next; spill_8k ...: bytes that
+    that take more than that, so that a cache does not keep them from one pixel to the next, unless the plan reads them
+    in parts for all pixels; spill_8k ...: bytes that
     miss such a cache when four pixels at a time go through all weights: those of sets with more lines than ways, none
     of which is there when its turn comes; spans_again_8k, twos_again_8k ...: those that all spans or
     twos of glowc.kernels.tile_features after the first one miss; inside: those that lie in
@@ -180,7 +181,7 @@ def _weights(instr: Instr, rounds: int, tiles: Mapping[str, float]) -> dict[str,
     size = sum(o.type.size_bytes for o in instr.operands if o.role in _WEIGHTS)
     found = {"weights": float(size)}
     for name, most in _CACHES.items():
-        if size > most:
+        if size > most and not instr.plan.reads_weights_once:
             share = min(_WAYS * (size - most) / most, 1.0)
             found |= {f"macs_{name}": float(instr.macs), f"spill_{name}": rounds * size * share}
             again = {what: max(tiles.get(what, 1) - 1, 0) * size * share for what in ("spans", "twos")}

@@ -37,6 +37,7 @@ Insns = Callable[[Instr], int | None]
 GUARD_BYTES = 16
 _ROOM_PERCENTS = (100, 90, 75, 50, 25)  # of the room that weights may have, as a planner leaves gaps
 _MOST_SPENDING = 24  # layers that are given scratch one after the other
+_MOST_APART = 4  # instructions whose outputs are moved off their inputs one by one
 _MOST_MOVES = 8  # instructions after a layer that may run ahead of it, and orders that are tried
 _MOST_GROWTHS = 8  # of an arena for those layers, that are tried
 _WANTED_PERCENT = 5  # of the arena, by which it may grow for weights that are then read half as often
@@ -229,11 +230,15 @@ def _placed(program: Program, request: Request) -> Planned:
     overlaps = () if plain else _of_blocks(found)
     plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
     slower = frozenset[int]() if plain else off_grid(program, found, plan.offsets_bytes)
-    if slower:  # apart, where there is room
-        fewer = _of_blocks(o for o in found if o.index not in slower)
+    apart = frozenset[int]()  # where there is room: all of them, or the largest
+    largest = sorted(slower, key=lambda i: -program.instrs[i].macs)[:_MOST_APART]
+    for more in (slower, *(frozenset({i}) for i in largest)):
+        if more <= apart:
+            continue
+        fewer = _of_blocks(o for o in found if o.index not in apart | more)
         other = plan_memory(program, fewer, request.rooms, request.guard_bytes)
         if other.arena_bytes <= plan.arena_bytes:
-            overlaps, plan = fewer, other
+            apart, overlaps, plan = apart | more, fewer, other
     return Planned("plain" if plain else "overlap", _directed(program, found, plan), plan, overlaps)
 
 
@@ -401,7 +406,7 @@ def _kept(planned: Planned, request: Request) -> Planned:
     if not request.keeps or request.rooms:
         return planned
     gaps = widest_gaps(planned.program, planned.plan)
-    program, places = keep_weights(planned.program, gaps)
+    program, places = keep_weights(planned.program, gaps, request.cpu.near_bytes if request.cpu is not None else 0)
     plan = replace(planned.plan, offsets_bytes={**planned.plan.offsets_bytes, **places})
     memory.check(plan, memory_blocks(program), planned.overlaps)
     return replace(planned, program=_verified("keeping of weights", planned.program, program), plan=plan)

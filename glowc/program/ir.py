@@ -92,6 +92,11 @@ class Plan:
         """True when inputs are read where they lie, and through scratch only at the edges of the image."""
         return False
 
+    @property
+    def reads_weights_once(self) -> bool:
+        """True when weights that no data cache keeps are read for all pixels part by part, each of which one keeps."""
+        return False
+
     def touched(self, _: Instr) -> Mapping[str, int]:
         """Return the elements of inputs and scratch read and written, by role; none where loops are as usual."""
         return {}

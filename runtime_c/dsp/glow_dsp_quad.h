@@ -445,6 +445,35 @@ GLOW_INLINE void glow_dsp_quad_kept(const glow_dsp_quad_t *q, const uint32_t *co
   }
 }
 
+/* The products of `held` quads whose activations follow each other from those of `q` on, pixels at `outs`: pairs of
+ * channels of `part` words in all, `words` each, for all quads, then the next ones; an odd channel by itself. */
+GLOW_HOT GLOW_DSP_UNUSED static void glow_dsp_quad_batch(const glow_dsp_quad_t *q, int8_t *(*outs)[4], int32_t held,
+                                                         int32_t channels, int32_t part, int32_t words,
+                                                         glow_dsp_quad_fn product) {
+  const int32_t most = part / words * 2;
+  glow_dsp_quad_t one = *q;
+  int32_t count;
+  for (int32_t c = 0; c < channels; c += count) {
+    int8_t last[8];
+    count = channels - c < most ? (channels - c) / 2 * 2 : most;
+    one.blocks = count == 0 ? 1 : count / 2;
+    one.acts = q->acts;
+    for (int32_t n = 0; n < held; n++) {
+      one.acts_end = one.acts + (q->acts_end - q->acts);
+      for (int32_t i = 0; i < 4; i++) {
+        one.out[i] = count == 0 ? last + 2 * i : outs[n][i] + c;
+      }
+      product(&one);
+      one.acts = one.acts_end;
+      for (int32_t i = 0; count == 0 && i < 4; i++) {
+        outs[n][i][c] = last[2 * i];
+      }
+    }
+    one.stream += one.blocks * words;
+    count = count == 0 ? 1 : count;
+  }
+}
+
 /* The products of a mixed stream, `q->stream` after its table `runs`, of `channels` channels; a pair has `head` words
  * before those of its steps. */
 GLOW_INLINE void glow_dsp_quad_each_run(const glow_dsp_quad_t *q, const uint32_t *runs, int32_t channels, int32_t head,

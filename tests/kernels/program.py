@@ -42,6 +42,7 @@ from tests.kernels.machines import LEVELS, POOL_BYTES, Machine
 SCRATCH_ALIGN = PACKED_ALIGN = 16
 FUNCTIONS_PER_FILE = 450  # functions of headers are compiled once per file
 LITERAL_JOBS = 60
+NEAR_BYTES = 512  # of weights that a cache of the flash keeps
 KEPT_BEFORE = 96  # bytes before weights that are kept: the most that any variant has
 _END = 0xFFFFFFFF
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2}
@@ -176,7 +177,9 @@ def _for_variant(
 
 
 def _keeping(job: Job, variant: KernelVariant) -> list[Job]:
-    """Return the job with all weights kept in its scratch, and with part of them, where the variant keeps any."""
+    """Return the job with all weights kept in its scratch, with part of them, where the variant keeps any, and with
+    more inputs in it, for parts of the weights that a cache of the flash keeps.
+    """
     if variant.keeps is None:
         return []
     found = []
@@ -184,9 +187,9 @@ def _keeping(job: Job, variant: KernelVariant) -> list[Job]:
     wanted = variant.wanted_bytes(job.instr)
     sizes = [least + weights + KEPT_BEFORE, least + weights // 2 + KEPT_BEFORE, *wanted]
     sizes += [wanted[0] + wanted[1], wanted[0] + 3 * wanted[1]] if wanted else []
-    for size in sizes:
-        prepared = variant.keeps(job.arrays, job.instr, size)
-        if prepared is not None:
+    for size, near in (*((size, 0) for size in sizes), (3 * least, NEAR_BYTES)):
+        prepared = variant.keeps(job.arrays, job.instr, size, near)
+        if prepared is not None and not any(prepared.plan == other.instr.plan for other in found):
             assert variant.scratch_bytes(prepared_instr(job.instr, prepared)) <= size
             instr = prepared_instr(job.instr, prepared)
             plain = replace(instr, operands=tuple(o for o in instr.operands if o.role != "scratch"))

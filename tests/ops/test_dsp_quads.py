@@ -1,4 +1,4 @@
-"""Convolutions of eight pixels at a time on SMLAD, whose weights and code a flash cache keeps for the second four."""
+"""Convolutions of more than four pixels at a time on SMLAD: a flash cache keeps weights, in part, for the next four."""
 
 from __future__ import annotations
 
@@ -73,6 +73,21 @@ def lined_cases() -> Iterator[Case]:
         yield replace(case, arrays={**case.arrays, "bias": bias, "scale": scale})
 
 
+def batch_cases() -> Iterator[Case]:
+    """Pixels that fill no batch, rests of inputs, odd channels, images, strides, both orders, wide weights."""
+    rng = np.random.default_rng(70)
+    forms: tuple[dict[str, object], ...] = (
+        {"h": 3, "w": 5, "c": 130, "out_c": 9},
+        {"h": 2, "w": 7, "c": 131, "out_c": 12},
+        {"h": 5, "w": 6, "c": 116, "out_c": 11, "stride": (2, 2)},
+        {"h": 1, "w": 9, "c": 128, "out_c": 8},
+        {"h": 3, "w": 5, "c": 66, "out_c": 7, "x_zp": 7, "extreme": True},
+    )
+    for form, (y_zp, clamp), down in zip(forms, itertools.cycle(ENDS), itertools.cycle((0, 1))):
+        base = {"k": (1, 1), "y_zp": y_zp, "clamp": clamp, "descending": down, "batch": 2, "label": "batches"}
+        yield geometry(rng, **form | base)  # type: ignore[arg-type]
+
+
 def scaled(case: Case, factor: float) -> Case:
     """Return a case with a factor of its first channel."""
     scale = np.array(case.arrays["scale"])
@@ -82,7 +97,7 @@ def scaled(case: Case, factor: float) -> Case:
 
 def kernel_cases() -> Iterator[Case]:
     """The same with a float32 scale and with TensorFlow Lite's multiplier and shift."""
-    for index, case in enumerate((*plain_cases(), *planar_cases(), *lined_cases())):
+    for index, case in enumerate((*plain_cases(), *planar_cases(), *lined_cases(), *batch_cases())):
         yield case
         yield from fixed_cases(case, index)
 
@@ -100,7 +115,7 @@ def wanted(case: Case) -> int:
     every, near = variant.wanted_bytes(instr) or (0, 0)
     sizes = {near: (2, False), every: (2, True), every + near: (4, True), every + 3 * near: (8, True)} if every else {}
     for size, (quads, kept) in sizes.items():
-        more = variant.keeps(prepared.constants, instr, size)
+        more = variant.keeps(prepared.constants, instr, size, 0)
         assert more is not None
         assert isinstance(more.plan, ConvPlan)
         assert (more.plan.quads, more.plan.kept > 0) == (quads, kept)
@@ -133,6 +148,39 @@ def wanted(case: Case) -> int:
 def test_eight_pixels_are_for_rows_in_line_and_weights_that_a_cache_keeps(changes: dict[str, int], size: int) -> None:
     shape = {"h": 9, "w": 9, "c": 64, "out_c": 64, "k": (1, 1)} | changes
     assert wanted(geometry(np.random.default_rng(3), **shape)) == size  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fours", "near", "expected"),
+    [
+        ({}, 8, 4096, (8, 0)),  # all in one pass
+        ({}, 5, 4096, (4, 0)),
+        ({}, 3, 4096, (2, 0)),
+        ({}, 1, 4096, None),
+        ({}, 8, 300, None),  # a pair of channels takes 336 bytes of flash
+        ({}, 8, 0, None),
+        ({"w": 6}, 8, 0, (1, 26)),  # 18 pixels: their weights are read often enough to be copied
+        ({"w": 6}, 8, 4096, (8, 0)),
+        ({"w": 16}, 8, 4096, (8, 0)),  # two passes
+        ({"w": 16}, 48, 4096, (1, 32)),
+        ({"w": 1, "h": 4}, 8, 4096, None),  # read once
+        ({"c": 64}, 8, 4096, None),
+    ],
+)
+def test_batches_are_for_layers_that_then_read_less_than_with_weights_kept(
+    changes: dict[str, int], fours: int, near: int, expected: tuple[int, int] | None
+) -> None:
+    shape = {"h": 3, "w": 5, "c": 160, "out_c": 64, "k": (1, 1)} | changes
+    case = geometry(np.random.default_rng(3), **shape)  # type: ignore[arg-type]
+    variant = quad()
+    assert variant.keeps is not None
+    prepared = prepare(variant, case.arrays, case.instr)
+    instr = prepared_instr(case.instr, prepared)
+    found = variant.keeps(prepared.constants, instr, fours * variant.scratch_bytes(instr), near)
+    plan = None if found is None else found.plan
+    assert plan is None or isinstance(plan, ConvPlan)
+    assert (None if plan is None else (plan.fours, plan.kept // (4 * (plan.head + 80)))) == expected
+    assert plan is None or variant.spared_bytes(replace(instr, plan=plan)) > 0
 
 
 def plan_of_case(case: Case) -> ConvPlan:

@@ -180,6 +180,7 @@ def test_cases_reach_every_path_of_a_convolution() -> None:
 
 @pytest.mark.parametrize(("c", "out_c", "hw", "block"), [
     (32, 64, (8, 8), 0), (64, 64, (8, 8), 24), (64, 62, (8, 8), 24), (64, 256, (8, 8), 28), (64, 64, (2, 3), 0),
+    (142, 160, (8, 8), 12),
 ])  # fmt: skip
 def test_channels_are_computed_in_blocks_that_a_data_cache_keeps(
     c: int, out_c: int, hw: tuple[int, int], block: int

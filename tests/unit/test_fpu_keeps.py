@@ -31,7 +31,7 @@ def kept(size: int, kernel: str = "conv_f32", **more: object) -> int | None:
     """Return the outputs whose weights are kept in so many bytes of scratch, which is never more than that."""
     variant, instr = prepared(kernel, **more)
     assert variant.keeps is not None
-    found = variant.keeps({}, instr, size)
+    found = variant.keeps({}, instr, size, 0)
     if found is None:
         return None
     assert isinstance(found.plan, WeightsPlan)

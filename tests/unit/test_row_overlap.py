@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from stream_nets import ImageNet, random_net
 
 from glowc.graph.types import DType
 from glowc.memory import check
+from glowc.place import planning
 from glowc.place.planning import Planned, Request, actions_of, make_plan, verify_plan
 from glowc.place.rewrite import row_overlap
-from glowc.place.rewrite.row_overlap import row_overlaps, set_directions
+from glowc.place.rewrite.row_overlap import RowOverlap, row_overlaps, set_directions
 from glowc.program.interp import run_program
 from glowc.program.ir import Buffer, BufferKind, Program
 from glowc.program.rows import RowInput
@@ -178,3 +181,22 @@ def test_the_input_is_overwritten_but_never_the_callers() -> None:
     outside = make_plan(lambda _: program, Request("overlap", caller_io=True))
     assert outside.plan.arena_bytes == 0
     assert [b.kind for b in program.buffers.values()].count(BufferKind.INPUT) == 1
+
+
+@pytest.mark.parametrize(("room", "left"), [(300, set()), (200, {0}), (100, {0, 2}), (0, {0, 1, 2})])
+def test_outputs_are_moved_off_their_inputs_as_far_as_there_is_room(
+    monkeypatch: pytest.MonkeyPatch, room: int, left: set[int]
+) -> None:
+    program: Any = SimpleNamespace(instrs=tuple(SimpleNamespace(macs=n, is_marker=False) for n in (1, 3, 2)))
+    found = tuple(RowOverlap(index, f"out{index}", f"in{index}", 0, 0, grid=0) for index in range(3))
+
+    def plan_memory(_: object, overlaps: tuple[RowOverlap, ...], *_more: object) -> object:
+        return SimpleNamespace(arena_bytes=max(100 * (3 - len(overlaps)), room), offsets_bytes={})
+
+    monkeypatch.setattr(planning, "plan_memory", plan_memory)
+    monkeypatch.setattr(planning, "row_overlaps", lambda _: found)
+    monkeypatch.setattr(planning, "off_grid", lambda *_: frozenset({0, 1, 2}))
+    monkeypatch.setattr(planning, "_of_blocks", tuple)
+    monkeypatch.setattr(planning, "_directed", lambda same, *_: same)
+    done: Any = planning._placed(program, Request("overlap"))
+    assert {o.index for o in done.overlaps} == left

@@ -78,15 +78,15 @@ def test_as_many_pairs_of_channels_are_kept_as_there_is_room_for(model: Path) ->
     instr = next(i for i in strip_markers(result.program).instrs if i.variant == "dsp_quad" and i.macs > 100_000)
     weights = {o.role: result.program.consts[o.buffer] for o in instr.operands if o.role == "weights"}
     least, pairs = variant_of(instr).scratch_bytes(instr), instr.int_("out_c") // 2
-    everything = keep_quad(weights, instr, 1 << 20)
+    everything = keep_quad(weights, instr, 1 << 20, 0)
     assert everything is not None
     size = variant_of(instr).scratch_bytes(replace(instr, plan=everything.plan))
     assert _kept_pairs(everything.constants["weights"]) == pairs
-    exact, less = keep_quad(weights, instr, size), keep_quad(weights, instr, size - 1)
+    exact, less = keep_quad(weights, instr, size, 0), keep_quad(weights, instr, size - 1, 0)
     assert exact is not None and less is not None  # noqa: PT018
     assert _kept_pairs(exact.constants["weights"]) == pairs
     assert _kept_pairs(less.constants["weights"]) == pairs - 1
-    assert keep_quad(weights, instr, least + 255) is None  # a few weights are not worth a second call
+    assert keep_quad(weights, instr, least + 255, 0) is None  # a few weights are not worth a second call
 
 
 def _kept_pairs(weights: np.ndarray) -> int:

@@ -39,6 +39,7 @@ _FEW_READS, _FEW_BYTES = 4, 256  # of weights: fewer are not kept
 _COPY_CYCLES = 1.5  # of a byte of weights, from flash
 _NEAR_BYTES = 224  # of a pair of channels, which a flash cache of 256 bytes keeps for the next pixels
 _QUADS = (8, 4, 2)  # whose inputs are collected at once
+_FOURS = (8, 4, 2, 1)  # whose pixels a pass over the weights is for
 _SHIFT_BYTES = 8192  # of scratch for four pixels and their sums
 
 
@@ -54,11 +55,12 @@ class ConvPlan(Plan):
     with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
     stream's first word says, which is one of those before the first pair if there are any.
     `quads`: of pixels that are collected before a pair of channels of all of them is computed, and the next pair; then
-    the weights of none are kept, or those of all.
+    the weights of none are kept, or those of all. `fours`: of pixels, where more than one, that are collected before
+    pairs of channels of `near` words in all are computed for all of them, and the next pairs.
     `fixed`: codes end in a multiplier and a shift; `lined`: most by lines (runtime_c/dsp/glow_dsp_quads_line.h).
     `rest`: inputs of a kernel row after whole groups, on path "rows"; those of all `k_h` rows come last.
     `steps` of a round of the tile that is printed (pixel_tile.py), 0: a function of the runtime; `pairs` of pixels,
-    where more than one, are collected before `chunk` blocks of channels of all of them are computed, and the next ones;
+    where more than one, are collected before blocks of channels of `near` words in all are computed, and the next ones;
     `shared`: windows of a pair are three columns wide and one apart. `summed`: groups of sums of inputs after these
     (forms.py).
     """
@@ -78,12 +80,13 @@ class ConvPlan(Plan):
     row_ends: bool = False
     kept: int = 0
     quads: int = 1
+    fours: int = 1
+    near: int = 0
     fixed: bool = False
     lined: bool = False
     rest: int = 0
     steps: int = 0
     pairs: int = 1
-    chunk: int = 0
     shared: bool = False
     summed: int = 0
 
@@ -242,11 +245,14 @@ def _quad_bytes(plan: ConvPlan, shape: Conv) -> int:
 def quad_scratch(instr: Instr) -> int:
     """Return the bytes of inputs of four pixels, or of several fours, and of the weights that are kept."""
     plan = plan_of(instr, ConvPlan)
-    return plan.kept + plan.quads * _quad_bytes(plan, Conv.of(instr))
+    return plan.kept + plan.quads * plan.fours * _quad_bytes(plan, Conv.of(instr))
 
 
-def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
-    """Keep the weights of as many pairs of channels as there is room for, or compute eight pixels at a time.
+def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int, near_bytes: int) -> Prepared | None:
+    """Keep the weights of as many pairs of channels as there is room for, or compute more pixels at a time.
+
+    That is done with fours of pixels where no more is read from flash then, and pairs of channels take no more than
+    the `near_bytes` that its cache keeps. Else eight pixels are computed at a time, or the weights are kept.
 
     The weights of a pair are then read twice in a row, the second time from the flash cache: as if half of all pairs
     were kept. So is the code that collects pixels, which pays also where all are kept. Not of channels in several
@@ -255,10 +261,15 @@ def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared |
     plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
     words = {"dual": 1, "wide": 2}.get(plan.form, 0)
     reads = shape.batch * shape.out_h * shape.out_w / _PIXELS
-    if words == 0 or reads < _FEW_READS or plan.quads > 1:
+    if words == 0 or plan.quads > 1 or plan.fours > 1:
         return None
     steps = _quad_steps(plan, shape)
     before, pair = 4 * words_before(steps, words), 4 * (plan.head + words * steps)
+    fours = next((n for n in _FOURS if n * _quad_bytes(plan, shape) <= scratch_bytes), 1)
+    batch = replace(plan, fours=fours, near=near_bytes // 4)
+    in_batches = plan.path == "point" and pair <= near_bytes and fours > 1 and not wanted_bytes(instr)
+    if reads < _FEW_READS:
+        return Prepared({}, batch) if in_batches and reads > 1 else None
 
     def kept(plan: ConvPlan, pairs: int) -> Prepared:
         stream = constants["weights"].view(np.int32)
@@ -272,9 +283,16 @@ def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int) -> Prepared |
         return kept(replace(plan, quads=next(fitting)), shape.out_c // 2)
     if 0 < near <= scratch_bytes and (plan.path == "three" or 4 * pairs < shape.out_c):
         return Prepared({}, replace(plan, quads=2))
+    if in_batches and _passes(batch, shape) * shape.out_c / 2 <= reads * (shape.out_c / 2 - pairs) + pairs:
+        return Prepared({}, batch)
     if pairs < shape.out_c // 2 and pairs * pair < _FEW_BYTES:
         return None
     return kept(plan, pairs)
+
+
+def _passes(plan: ConvPlan, shape: Conv) -> int:
+    """Return how often all weights are read."""
+    return shape.batch * -(-shape.out_h * shape.out_w // (_PIXELS * plan.fours))
 
 
 def _quad_steps(plan: ConvPlan, shape: Conv) -> int:
@@ -305,8 +323,8 @@ def spared_bytes(instr: Instr) -> int:
     """Return the bytes of weights that a layer reads from its scratch, or for the second four of eight pixels."""
     plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
     reads = shape.batch * -(-shape.out_h * shape.out_w // _PIXELS)
-    again = instr.operand("weights").type.size_bytes * (reads // 2) if plan.quads > 1 and not plan.kept else 0
-    return plan.kept * (reads - 1) + again
+    again = reads // 2 if plan.quads > 1 and not plan.kept else reads - _passes(plan, shape) if plan.fours > 1 else 0
+    return plan.kept * (reads - 1) + instr.operand("weights").type.size_bytes * again
 
 
 def _shift_bytes(plan: ConvPlan, shape: Conv) -> int:
@@ -378,6 +396,12 @@ def _least_columns(instr: Instr) -> int:
     return 4 if plan_of(instr, ConvPlan).quads > 1 else 1
 
 
+def _whole_columns(instr: Instr) -> int:
+    """Return the pixels that a pass over the weights is for, where those are several fours."""
+    fours = plan_of(instr, ConvPlan).fours
+    return _PIXELS * fours if fours > 1 else 1
+
+
 def _leads(instr: Instr) -> tuple[int, int, float]:
     """Return what it takes to copy the weights that are kept."""
     return 0, 0, _COPY_CYCLES * plan_of(instr, ConvPlan).kept
@@ -397,7 +421,7 @@ CONV = KernelVariant(
 QUAD = KernelVariant(
     "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quads_line.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
-    columns=Columns(4, _least_columns), channels=_channels,
+    columns=Columns(4, _least_columns, _whole_columns), channels=_channels,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
     keeps=keep_quad, wanted_bytes=wanted_bytes, spared_bytes=spared_bytes, records=quad_records,
     leads=_leads,

@@ -23,9 +23,10 @@ from glowc.kernels.shapes import Conv, FullyConnected
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
-_KEPT = 12288  # bytes of weights that stay in a cache of 16 KB, which other constants share
+_KEPT = 15 << 10  # bytes of weights that stay in a cache of 16 KB, which few other constants share
 _CHUNK = 8192  # bytes of weights that are read for several pairs of pixels
-_PAIRS = 4
+_LEAST_PAIRS, _PAIRS = 2, 4  # that are collected: of large windows, usually
+_ROOMY_PAIRS = (16, 8, 4, 2, 1)  # that may be collected where there is room: few numbers, for layers that share code
 _FROM_FLASH = 1.6  # of the cycles of a layer whose weights no cache keeps to those predicted
 _ROW = 4 * 32  # inputs that one pass of the loop of glow_dsp_fc_paired.h takes
 _CROSSED_STEPS = 4  # of a round with crossed sums, at least
@@ -57,24 +58,32 @@ def prepare_batch(constants: Arrays, instr: Instr) -> Prepared:
     groups = groups_of(plan, shape)
     if plan.form != "dual":
         return prepared
-    chunk = max(1, _CHUNK // _stream_bytes(shape, groups)[0])
-    return replace(prepared, plan=replace(plan, pairs=_pairs(groups), chunk=chunk))
+    return replace(prepared, plan=replace(plan, pairs=_pairs(groups), near=_CHUNK // 4))
 
 
 def _pairs(groups: int) -> int:
-    return min(_PAIRS, _SCRATCH // (16 * groups))
+    return min(max(_SCRATCH // (16 * groups), _LEAST_PAIRS), _PAIRS)
 
 
 def accepts_batch(instr: Instr) -> bool:
-    """Accept whole blocks of channels whose weights no cache keeps, and as many pixels as are collected."""
+    """Accept blocks of channels whose weights no cache keeps, and as many pixels as are collected."""
     if not CONV.accepts(instr):
         return False
     shape = Conv.of(instr)
     plan = collecting(shape)
     groups = groups_of(plan, shape)
-    pixels = shape.out_h * shape.out_w
-    enough = _pairs(groups) > 1 and pixels >= 2 * _pairs(groups) and shape.out_c % GROUP == 0
-    return enough and plan.path in ("point", "rows") and _stream_bytes(shape, groups)[1] > _KEPT
+    enough = shape.out_h * shape.out_w >= 2 * _pairs(groups) and shape.out_c >= GROUP
+    return enough and plan.path in ("point", "rows", "gather") and _stream_bytes(shape, groups)[1] > _KEPT
+
+
+def spend(instr: Instr, scratch_bytes: int) -> ConvPlan:
+    """Collect more pairs in so many bytes of scratch: there are then fewer passes over the weights."""
+    plan = plan_of(instr, ConvPlan)
+    if plan.near == 0:
+        return plan
+    pair = 16 * groups_of(plan, Conv.of(instr))
+    more = (scratch_bytes - scratch(instr)) // pair
+    return replace(plan, pairs=next((n for n in _ROOMY_PAIRS if n <= more + 1), 1))
 
 
 def _doubt(instr: Instr) -> float:
@@ -85,8 +94,9 @@ def _doubt(instr: Instr) -> float:
 
 
 def batch_scratch(instr: Instr) -> int:
-    """The inputs of all pairs as int16."""
-    return scratch(instr) * plan_of(instr, ConvPlan).pairs
+    """The inputs of all pairs as int16, and of one as bytes where they are gathered."""
+    plan = plan_of(instr, ConvPlan)
+    return scratch(instr) + 16 * groups_of(plan, Conv.of(instr)) * (plan.pairs - 1)
 
 
 def _batch_pixels(instr: Instr) -> int:
@@ -133,7 +143,7 @@ PAIRED = replace(
 )  # fmt: skip
 BATCH = replace(
     PAIRED, form="paired_batch", rank=12, accepts=accepts_batch, prepare=prepare_batch, scratch_bytes=batch_scratch,
-    columns=Columns(2, whole=_batch_pixels), stated=Stated(macs=0.73, outputs=9),
+    spends=spend, columns=Columns(2, whole=_batch_pixels), stated=Stated(macs=0.73, outputs=9),
 )  # fmt: skip
 PAIRED_FC = replace(
     FC, form="paired", also=FPU | LOADS_AHEAD, rank=11, header="glow_dsp_fc_paired.h", accepts=accepts_fc,

@@ -94,7 +94,7 @@ def _reads(instr: Instr) -> int:
     return shape.batch * shape.out_h * (shape.out_w if shape.groups > 1 else -(-shape.out_w // _BLOCK))
 
 
-def keep_weights(_: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
+def keep_weights(_: Arrays, instr: Instr, scratch_bytes: int, near_bytes: int) -> Prepared | None:
     """Keep the weights of as many outputs as there is room for, where they are read several times."""
     free, each, every = scratch_bytes - conv_scratch(instr), _output_bytes(instr), instr.int_("out_c")
     outputs = every if each * every + 3 <= free else free // each // _BLOCK * _BLOCK
@@ -103,7 +103,7 @@ def keep_weights(_: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None
     return Prepared(plan=replace(plan_of(instr, ConvPlan), keeps=True, kept=outputs))
 
 
-def keep_windows(_: Arrays, instr: Instr, scratch_bytes: int) -> Prepared | None:
+def keep_windows(_: Arrays, instr: Instr, scratch_bytes: int, near_bytes: int) -> Prepared | None:
     """Keep all weights of a depthwise layer, which are read for every pixel."""
     every = instr.operand("weights").type.size_bytes <= scratch_bytes and _reads(instr) >= _FEW_READS
     return Prepared(plan=WeightsPlan(keeps=True, kept=instr.int_("out_c"))) if every else None

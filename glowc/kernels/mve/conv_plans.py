@@ -162,6 +162,11 @@ class WindowRowsPlan(StepsPlan):
         """True: only the edges go through the scratch."""
         return True
 
+    @property
+    def reads_weights_once(self) -> bool:
+        """True of blocks of channels."""
+        return self.block > 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesPlan(StepsPlan):
@@ -286,7 +291,7 @@ def _block(shape: Conv, end: str) -> int:
     groups = -(-shape.out_c // GROUP)
     if groups * group <= _CACHED_BYTES or shape.out_h * shape.out_w < _FEW_PIXELS:
         return 0
-    parts = -(-groups * group // _BLOCK_BYTES)
+    parts = -(-groups // max(_BLOCK_BYTES // group, 1))
     return GROUP * -(-groups // parts)
 
 

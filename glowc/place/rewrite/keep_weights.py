@@ -16,15 +16,16 @@ from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
 _WORD_BYTES = 4
 
 
-def keep_weights(program: Program, gaps: Mapping[str, Gap]) -> tuple[Program, dict[str, int]]:
+def keep_weights(program: Program, gaps: Mapping[str, Gap], near_bytes: int = 0) -> tuple[Program, dict[str, int]]:
     """Return the program whose instructions keep weights in their scratch, and the offsets of that scratch.
 
-    `gaps` are the bytes by name of the instruction that are free for its scratch.
+    `gaps` are the bytes by name of the instruction that are free for its scratch, `near_bytes` of constants those that
+    a cache of the flash keeps until they are read for the next pixels.
     """
     places: dict[str, int] = {}
     for index, instr in enumerate(program.instrs):
         gap = gaps.get(instr.name)
-        prepared = _prepared(program, instr, gap) if gap is not None else None
+        prepared = _prepared(program, instr, gap, near_bytes) if gap is not None else None
         if prepared is not None and gap is not None:
             program = _keeping(program, index, prepared)
             places[next(o.buffer for o in program.instrs[index].operands if o.role == "scratch")] = gap.begin
@@ -38,17 +39,17 @@ def wanted_gaps(program: Program, gaps: Mapping[str, Gap], *, every: bool) -> di
         gap, wanted = gaps.get(instr.name), variant_of(instr).wanted_bytes(instr)
         if gap is None or not wanted or instr.shares > 1 or gap.size_bytes >= wanted[not every]:
             continue
-        if every or _prepared(program, instr, gap) is None:
+        if every or _prepared(program, instr, gap, 0) is None:
             found[instr.name] = Gap(0, wanted[not every])
     return found
 
 
-def _prepared(program: Program, instr: Instr, gap: Gap) -> Prepared | None:
+def _prepared(program: Program, instr: Instr, gap: Gap, near_bytes: int) -> Prepared | None:
     keeps = variant_of(instr).keeps
     if keeps is None or instr.operand("weights").buffer not in program.consts:
         return None  # they are unpacked in front of it
     constants = {o.role: program.consts[o.buffer] for o in instr.operands if o.buffer in program.consts}
-    return keeps(constants, instr, gap.size_bytes // instr.shares)
+    return keeps(constants, instr, gap.size_bytes // instr.shares, near_bytes)
 
 
 def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
