@@ -166,7 +166,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-wide quant-bench quant-few sixteen-bench narrow-bench tflite-bench constants ref-layers cliffs costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff quant-states
+.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-small bench-wide quant-bench quant-few sixteen-bench narrow-bench tflite-bench constants ref-layers cliffs costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff quant-states
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -175,6 +175,9 @@ bench-kernels: setup  #- instructions per multiply-accumulate of single layers, 
 
 bench-large: setup  #- seconds and memory of models with 25 MB and 54 MB of weights, and of 4,000 layers: MODELS=, WEIGHTS=
 	$(PY) scripts/bench_large.py $(MODELS) $(if $(WEIGHTS),--weights $(WEIGHTS))
+
+bench-small: setup  #- cycles of small networks of many kinds on three chips, layers far from their bound: NETS=, CHIPS=, AGAINST=a checkout
+	$(PY) scripts/bench_small.py $(NETS) $(if $(CHIPS),--chips $(CHIPS)) $(if $(AGAINST),--against $(AGAINST))
 
 bench-cores: setup  #- cycles of two and of four cores that share the layers of sample models and known networks
 	for board in virt-a53 mps2-an505; do $(PY) scripts/bench_cores.py --board $$board \

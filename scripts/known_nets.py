@@ -22,7 +22,7 @@ class Net:
         self.real = real
         self.nodes: list[onnx.NodeProto] = []
         self.consts: list[onnx.TensorProto] = []
-        self._rng, self._name, self._shape = np.random.default_rng(0), name, shape
+        self._rng, self._name, self.shape = np.random.default_rng(0), name, shape
         self._constant("scale", np.float32(_SCALE))
         self._constant("zero", np.int8(0))
         self.x = "input" if real else self._dequantized("input")
@@ -161,7 +161,7 @@ class Net:
         result = self.x if self.real else self._node("QuantizeLinear", [self.x, "scale", "zero"])
         kind = TensorProto.FLOAT if self.real else TensorProto.INT8
         graph = helper.make_graph(
-            self.nodes, self._name, [helper.make_tensor_value_info("input", kind, self._shape)],
+            self.nodes, self._name, [helper.make_tensor_value_info("input", kind, self.shape)],
             [helper.make_tensor_value_info(result, kind, None)], self.consts,
         )  # fmt: skip
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)

@@ -311,7 +311,7 @@ typedef struct {
   int32_t row_count;         /* 36 */
   int32_t left;              /* 40: bytes from the begin of a row to the window */
   int32_t row_bytes;         /* 44: of the image */
-  int32_t columns;           /* 48: of the kernel */
+  int32_t columns;           /* 48: of the kernel, or pairs of them */
   int32_t column_step;       /* 52 */
   const int8_t *zeros;       /* 56 */
   const int8_t *stream;      /* 60 */
@@ -321,43 +321,73 @@ typedef struct {
   int32_t pixels;            /* 76 */
   int32_t pixel_step;        /* 80 */
   int32_t neg_w_zp;          /* 84: of kernels for weights with a zero point */
+  int32_t span;              /* 88: bytes that a row of a window inside reads; GLOW_MVE_DW_OUTSIDE where a row is not */
 } glow_mve_dw_t;
 GLOW_AT(glow_mve_dw_t, low, 0); GLOW_AT(glow_mve_dw_t, high, 16); GLOW_AT(glow_mve_dw_t, rows, 32);
 GLOW_AT(glow_mve_dw_t, row_count, 36); GLOW_AT(glow_mve_dw_t, left, 40); GLOW_AT(glow_mve_dw_t, row_bytes, 44);
 GLOW_AT(glow_mve_dw_t, columns, 48); GLOW_AT(glow_mve_dw_t, column_step, 52); GLOW_AT(glow_mve_dw_t, zeros, 56);
 GLOW_AT(glow_mve_dw_t, stream, 60); GLOW_AT(glow_mve_dw_t, out, 64); GLOW_AT(glow_mve_dw_t, channels, 68);
 GLOW_AT(glow_mve_dw_t, zp, 72); GLOW_AT(glow_mve_dw_t, pixels, 76); GLOW_AT(glow_mve_dw_t, pixel_step, 80);
-GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
+GLOW_AT(glow_mve_dw_t, neg_w_zp, 84); GLOW_AT(glow_mve_dw_t, span, 88);
 
-#define GLOW_MVE_DW(begin, row, load, block, more, codes) \
+#define GLOW_MVE_DW_OUTSIDE (1 << 30) /* more than a row has */
+#define GLOW_MVE_DW(begin, inside, row, taps, block, codes) \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "mov r12, r0\n" "ldr r2, [r12, #52]\n" "ldr r10, [r12, #64]\n" \
   "1: ldr r9, [r12, #60]\n" "ldr r8, [r12, #68]\n" "ldr r0, [r12, #56]\n" "movs r3, #0\n" \
   "2: vldrw.32 q0, [r9], #16\n" "vldrw.32 q1, [r9], #16\n" "vldrw.32 q2, [r9], #16\n" "vldrw.32 q3, [r9], #16\n" \
-  begin "vctp.8 r8\n" "ldrd r1, r11, [r12, #32]\n" \
+  begin "vctp.8 r8\n" "ldrd r1, r11, [r12, #32]\n" inside \
   "3: ldr r4, [r1], #4\n" "ldrd r5, r6, [r12, #40]\n" "cmp r4, #0\n" "it eq\n" "moveq r6, #0\n" row \
   "ldr r7, [r12, #48]\n" "dls lr, r7\n" \
-  "4: cmp r5, r6\n" "add r7, r4, r5\n" "csel r7, r7, r0, lo\n" load "vldrb.8 q7, [r9], #16\n" \
-  "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n" more GLOW_MVE_DW_WIDEN "add r5, r5, r2\n" "le lr, 4b\n" \
-  "subs r11, r11, #1\n" "bne 3b\n" \
-  "ldr lr, [r12, #72]\n" codes \
+  taps "subs r11, r11, #1\n" "bne 3b\n" \
+  "7: ldr lr, [r12, #72]\n" codes \
   "vpst\n" "vstrbt.8 q0, [r10]\n" "cmp r8, #16\n" "ite lt\n" "addlt r10, r10, r8\n" "addge r10, r10, #16\n" block \
   "subs r8, r8, #16\n" "bgt 2b\n" \
   "ldr r4, [r12, #40]\n" "ldrd r5, r6, [r12, #76]\n" "add r4, r4, r6\n" "str r4, [r12, #40]\n" "subs r5, r5, #1\n" \
   "str r5, [r12, #76]\n" "bne 1b\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
+/* r7: the pixel at r5, or that of zeros */
+#define GLOW_MVE_DW_AT "add r7, r4, r5\n" "cmp r5, r6\n" "csel r7, r7, r0, lo\n"
+#define GLOW_MVE_DW_TAPS(load, more) \
+  "4: " GLOW_MVE_DW_AT load "vldrb.8 q7, [r9], #16\n" \
+  "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n" more GLOW_MVE_DW_WIDEN "add r5, r5, r2\n" "le lr, 4b\n"
+/* Two taps, at r5: their products are summed in 16 bits; the sums of the top halves grow by VQDMLAH with 2^15 in r12.
+ * Of each two instructions that follow one another none should wait for the same unit or for the other's result. */
+#define GLOW_MVE_DW_TWO(first, second) \
+  first "add r5, r5, r2\n" "vldrb.8 q7, [r9], #16\n" "vmullb.s8 q4, q6, q7\n" second "vmullt.s8 q6, q6, q7\n" \
+  "vldrb.8 q7, [r9]\n" "vmullb.s8 q7, q5, q7\n" "vadd.i16 q4, q4, q7\n" "vldrb.8 q7, [r9], #16\n" \
+  "vqdmlah.s32 q1, q4, r12\n" "vmovlb.s16 q4, q4\n" "vmullt.s8 q5, q5, q7\n" "vadd.i16 q5, q5, q6\n" \
+  "add r5, r5, r2\n" "vadd.i32 q0, q0, q4\n" "vqdmlah.s32 q3, q5, r12\n" "vmovlb.s16 q5, q5\n" \
+  "vadd.i32 q2, q2, q5\n"
+#define GLOW_MVE_DW_PAIRS \
+  "mov r12, #32768\n" \
+  "4: " GLOW_MVE_DW_TWO(GLOW_MVE_DW_AT "vpst\n" "vldrbt.8 q6, [r7]\n", GLOW_MVE_DW_AT "vpst\n" "vldrbt.8 q5, [r7]\n") \
+  "le lr, 4b\n" "ldr r12, [sp, #64]\n"
+/* Windows inside of the image, which nothing has to be checked of */
+#define GLOW_MVE_DW_INSIDE \
+  "ldrd r5, r6, [r12, #40]\n" "ldr r7, [r12, #88]\n" "add r7, r7, r5\n" "cmp r5, #0\n" "it ge\n" "cmpge r6, r7\n" \
+  "blt 3f\n" "ldr r7, [r12, #48]\n" "add r6, r5, r3\n" "mov r12, #32768\n" \
+  "5: ldr r5, [r1], #4\n" "dls lr, r7\n" "add r5, r5, r6\n" \
+  "6: " GLOW_MVE_DW_TWO("vldrb.8 q6, [r5]\n", "vldrb.8 q5, [r5]\n") "le lr, 6b\n" \
+  "subs r11, r11, #1\n" "bne 5b\n" "ldr r12, [sp, #64]\n" "b 7f\n"
 #define GLOW_MVE_DW_SCALED \
   GLOW_MVE_DW_CODES("vldrw.32 q4, [r9], #16\n", "vldrw.32 q5, [r9], #16\n", "vldrw.32 q6, [r9], #16\n", \
                     "vldrw.32 q7, [r9], #16\n", "lr", GLOW_MVE_DW_CLAMP)
+#define GLOW_MVE_DW_BLOCKS(inside, taps, codes) \
+  GLOW_MVE_DW("", inside, "add r4, r4, r3\n", taps, "add r3, r3, #16\n" "add r0, r0, #16\n", codes)
 #define GLOW_MVE_DW_ALIKE(more, codes) \
-  GLOW_MVE_DW("", "add r4, r4, r3\n", "vpst\n" "vldrbt.8 q6, [r7]\n", "add r3, r3, #16\n" "add r0, r0, #16\n", more, codes)
+  GLOW_MVE_DW_BLOCKS("", GLOW_MVE_DW_TAPS("vpst\n" "vldrbt.8 q6, [r7]\n", more), codes)
 #define GLOW_MVE_DW_GATHERED(more, codes) \
-  GLOW_MVE_DW("mov r3, r9\n" "add r9, r9, #16\n", "", \
-              "vldrb.8 q7, [r3]\n" "vpst\n" "vldrbt.u8 q6, [r7, q7]\n", "", more, codes)
+  GLOW_MVE_DW("mov r3, r9\n" "add r9, r9, #16\n", "", "", \
+              GLOW_MVE_DW_TAPS("vldrb.8 q7, [r3]\n" "vpst\n" "vldrbt.u8 q6, [r7, q7]\n", more), "", codes)
 /* products with the weights less their zero point: they fit 16 bits */
 #define GLOW_MVE_DW_OFFSET \
   "ldr r7, [r12, #84]\n" "vmovlb.s8 q7, q6\n" "vmla.s16 q4, q7, r7\n" "vmovlt.s8 q7, q6\n" "vmla.s16 q5, q7, r7\n"
 
-/* `pixels` in a row, of as many channels as the input has, or (gathered) of more; `offset`: the weights have a zero point. */
-#define GLOW_MVE_DW_FUNCTIONS(alike, alike_offset, gathered, gathered_offset, end)                                     \
+/* `pixels` in a row, of as many channels as the input has, or (gathered) of more; `offset`: the weights have a zero
+ * point; `pairs`: a row of the window has an even number of taps, of which no two that are summed are both -128. */
+#define GLOW_MVE_DW_FUNCTIONS(pairs, alike, alike_offset, gathered, gathered_offset, end)                              \
+  GLOW_MVE_FUNCTION void pairs(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                                     \
+    __asm__(GLOW_MVE_DW_BLOCKS(GLOW_MVE_DW_INSIDE, GLOW_MVE_DW_PAIRS, end));                                           \
+  }                                                                                                                    \
   GLOW_MVE_FUNCTION void alike(GLOW_MVE_UNUSED glow_mve_dw_t *d) { __asm__(GLOW_MVE_DW_ALIKE("", end)); }              \
   GLOW_MVE_FUNCTION void alike_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                              \
     __asm__(GLOW_MVE_DW_ALIKE(GLOW_MVE_DW_OFFSET, end));                                                               \
@@ -366,7 +396,7 @@ GLOW_AT(glow_mve_dw_t, neg_w_zp, 84);
   GLOW_MVE_FUNCTION void gathered_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                           \
     __asm__(GLOW_MVE_DW_GATHERED(GLOW_MVE_DW_OFFSET, end));                                                            \
   }
-GLOW_MVE_DW_FUNCTIONS(glow_mve_dw, glow_mve_dw_offset, glow_mve_dw_gathered, glow_mve_dw_gathered_offset,
+GLOW_MVE_DW_FUNCTIONS(glow_mve_dw_pairs, glow_mve_dw, glow_mve_dw_offset, glow_mve_dw_gathered, glow_mve_dw_gathered_offset,
                       GLOW_MVE_DW_SCALED)
 
 GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_init(

@@ -23,7 +23,10 @@ def with_ties(case: Case, tied: Iterable[int]) -> Case:
     return replace(case, arrays={**case.arrays, "scale": scale})
 
 
-LINES = {"helium": Line(11, 31, 16, added=False, halves=False), "dsp": Line(8, 32, 10, added=True)}
+LINES = {
+    "helium": Line(11, 31, 16, added=False, halves=False),
+    "dsp": Line(8, 32, 10, added=True),
+}
 
 
 def _codes(ends: Ends, sums: np.ndarray, zp: int, bounds: tuple[int, int]) -> np.ndarray:
@@ -108,6 +111,14 @@ def test_factors_and_sums_out_of_range_have_none(scale: float, low: int, high: i
     ends = Ends.of({"scale": np.asarray([scale], np.float32)}, 1)
     for line in LINES.values():
         assert not straight(line, ends, (np.asarray([low]), np.asarray([high])), 0, (-128, 127)).found.any()
+
+
+def test_sums_that_are_zero_have_one_whatever_the_factor() -> None:
+    ends, zero = Ends.of({"scale": np.asarray([0.4], np.float32)}, 1), np.zeros(1, np.int64)
+    for line in LINES.values():
+        found = straight(line, ends, (zero, zero), -3, (-128, 127))
+        assert found.found.all()
+        assert _by_line(line, zero, int(found.offset[0]), int(found.mul[0]), -3) == -3
 
 
 def test_sums_of_as_many_bits_as_fit_have_one() -> None:

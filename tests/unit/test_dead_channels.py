@@ -171,6 +171,21 @@ def test_codes_lie_in_their_ranges_behind_padding_and_curves_with_a_bottom() -> 
     assert (found["sums"].min(), found["sums"].max(), found["abs"].min()) == (-90, -40, 0)
 
 
+@pytest.mark.parametrize(("dead", "left"), [(1, 8), (2, 6), (3, 6), (4, 4), (7, 1)])
+def test_a_channel_that_fills_a_pair_stays_with_weights_of_zero(dead: int, left: int) -> None:
+    graph = Net(5).conv(8, sparsity=0.0).conv(5, 1, 0, sparsity=0.0).head(False)
+    graph.consts[graph.nodes[-1].inputs[1]][:] = 1
+    for node, scale in zip(graph.nodes, (1.0, 0.1), strict=False):
+        graph.types[node.outputs[0]] = replace(graph.types[node.outputs[0]], quant=quant(scale, 0))
+    reader = graph.nodes[1].inputs[1]
+    graph.consts[reader][..., :dead] = 0
+    smaller = DeadChannels().run(graph, PassCtx())
+    first, second = (smaller.consts[node.inputs[1]] for node in smaller.nodes[:2])
+    assert first.shape[0] == second.shape[-1] == left
+    assert first.any((1, 2, 3)).sum() == 8 - dead
+    assert DeadChannels().run(smaller, PassCtx()) is smaller
+
+
 def test_network_without_dead_channels_is_the_same_object() -> None:
     graph = Net(5).conv(6, sparsity=0.0).conv(5, 1, 0, sparsity=0.0).head(False)
     assert graph.types[graph.nodes[0].outputs[0]].shape[-1] == 6
@@ -183,4 +198,4 @@ def test_person_detector_loses_its_dead_channels(shared_models: Path) -> None:
     from glowc.compiler.pipeline import optimise
 
     graph = optimise(shared_models / "mlperf_vww_mobilenetv1" / "model.onnx", CompileOptions())
-    assert macs(graph) <= 29_300
+    assert macs(graph) <= 30_340

@@ -52,6 +52,7 @@ def straight(line: Line, ends: Ends, sums: Span, zp: int, bounds: tuple[int, int
     """Search the line of each channel, for all `sums` that it can have and codes between two bounds."""
     low, high = sums
     exact = ends.factors * 2.0 ** (line.product + line.fraction - line.shift)
+    exact = np.where(low == high, np.clip(exact, 4, _WORD - _EXACT), exact)  # any gives a constant its code
     possible = (exact >= 4) & (exact <= _WORD - _EXACT) & (np.maximum(-low, high) < _EXACT)
     codes = np.arange(bounds[0] + 1, bounds[1] + 1)
     steps = _steps(codes - zp, ends, sums)

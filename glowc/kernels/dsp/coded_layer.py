@@ -25,7 +25,7 @@ from glowc.program.kernel import Arrays
 
 _UNIT = 8
 _EXPANDED = (0, 2, 1, 3)  # the order of four inputs
-_MOST_UNITS = 8  # printed one after the other
+_MOST_UNITS = {4: 2, 6: 1}  # printed one after the other, by gates at a time: all code fits a cache of 1 KB
 _LIMIT = 1 << 23
 
 
@@ -52,8 +52,10 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     if not all(_fits(part) for parts in directions for part in parts):
         return Prepared(plan=LayerPlan())
     arrange = _resetting if resets_first(instr) else _at_once
-    streams = [[_stream(arranged) for arranged in arrange(*parts)] for parts in directions]
-    own, past = (_units(instr.int_(name)) for name in ("in_k", "hidden"))
+    arranged = [arrange(*parts) for parts in directions]
+    streams = [[_stream(parts) for parts in direction] for direction in arranged]
+    most = _MOST_UNITS[arranged[0][0][0].weights.shape[1]]
+    own, past = (_units(instr.int_(name), most) for name in ("in_k", "hidden"))
     plan = LayerPlan(
         dual=True, units=own[0], again=own[1], more=own[2], past_units=past[0], past_again=past[1], past_more=past[2],
         words=sum(map(len, streams[0])), first=len(streams[0][0]),
@@ -61,9 +63,9 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({**IN_STREAM, "weights": np.concatenate([words for parts in streams for words in parts])}, plan)
 
 
-def _units(inputs: int) -> tuple[int, int, int]:
+def _units(inputs: int, most: int) -> tuple[int, int, int]:
     """Return the units at a time, whether there are more, and the pairs of inputs that are left."""
-    at_once, times = in_runs(_even(inputs) // _UNIT, _MOST_UNITS)
+    at_once, times = in_runs(_even(inputs) // _UNIT, most)
     return at_once, int(times > 1), _even(inputs) % _UNIT // 2
 
 

@@ -28,13 +28,15 @@ class DepthwisePlan(LayerPlan):
     """Windows of `k_h` rows, which the C function `run` multiplies: of nine taps (path "nine") or of any ("any").
 
     `doubled`: two pixels of eight channels are taken as one of sixteen; `offset`: weights have a zero point. Biases
-    and scales are in the stream of weights; in the operand `biases` is a pixel outside of the image.
+    and scales are in the stream of weights; in the operand `biases` is a pixel outside of the image. The taps
+    of a row are taken in so many `pairs` (path "any"), or singly.
     """
 
     k_h: int
     run: str
     doubled: bool = False
     offset: bool = False
+    pairs: int = 0
 
 
 def accepts(instr: Instr) -> bool:
@@ -87,9 +89,20 @@ def straight_form(
 
 def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tuple[np.ndarray, DepthwisePlan]:
     shape, offset = Conv.of(instr), instr.int_("w_zp") != 0
-    forms = "" if shape.in_c == shape.out_c else "_gathered", "_offset" if offset else ""
+    gathered = shape.in_c != shape.out_c
+    even = _even_rows(weights, shape)
+    paired = not gathered and not offset and shape.k_w > 1 and pairs_fit(even)
+    forms = "_gathered" if gathered else "", "_offset" if offset else "", "_pairs" if paired else ""
     run = "glow_mve_dw" + "".join(forms) + ("" if ends.shifts is None else "_factors")
-    return any_taps(weights, bias, ends, shape.in_c), DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset)
+    packed = any_taps(even if paired else weights, bias, ends, shape.in_c)
+    pairs = (shape.k_w + 1) // 2 if paired else 0
+    return packed, DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset, pairs=pairs)
+
+
+def _even_rows(weights: np.ndarray, shape: Conv) -> np.ndarray:
+    """Return weights[taps, C] with a tap of zero at the end of each row of an odd number."""
+    rows = weights.reshape(shape.k_h, shape.k_w, -1)
+    return np.pad(rows, ((0, 0), (0, shape.k_w % 2), (0, 0))).reshape(-1, shape.out_c)
 
 
 def _is_doubled(shape: Conv) -> bool:
@@ -98,8 +111,9 @@ def _is_doubled(shape: Conv) -> bool:
 
 
 def pairs_fit(weights: np.ndarray) -> bool:
-    """Say whether the products of two taps of weights[9, C] always fit 16 bits: not those of two weights -128."""
-    return not (weights[:8].reshape(4, 2, -1) == -128).all(1).any()
+    """Say whether the products of two taps of weights[taps, C] always fit 16 bits: not those of two weights -128."""
+    pairs = weights[: weights.shape[0] // 2 * 2].reshape(-1, 2, weights.shape[1])
+    return not (pairs == -128).all(1).any()
 
 
 def nine_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, *, doubled: bool = False) -> np.ndarray:

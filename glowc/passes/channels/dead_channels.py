@@ -4,11 +4,12 @@ A channel goes when every reader multiplies it by zero, or when it can hold one 
 take that constant into their biases (a constant other than the zero point only where no window reaches
 padding). Producers lose the channel, consumers' weights shrink. Channels of tensors that are tied
 position by position (elementwise operators, pools, depthwise convolutions) go together or stay together.
+Kernels take channels in pairs: where an odd number would be left, another one stays, with weights of zero.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypedDict
 
 import numpy as np
@@ -31,6 +32,15 @@ from glowc.passes.channels.ranges import (
 )
 
 _INT32 = 2**31 - 1
+_LEAST = 3  # channels that another one is added to where they are odd
+
+
+@dataclass(frozen=True, slots=True)
+class _Masks:
+    """Channels that matter, by value, and those that stay."""
+
+    live: dict[str, np.ndarray]
+    keep: dict[str, np.ndarray]
 
 
 class DeadChannels(GraphPass):
@@ -44,16 +54,17 @@ class DeadChannels(GraphPass):
             return graph
         ranges = channel_ranges(graph)
         groups = ChannelGroups(graph, ranges)
-        keep = _needed(graph, ranges, groups)
-        if all(mask.all() for mask in keep.values()):
+        live = _needed(graph, ranges, groups)
+        if all(mask.all() for mask in live.values()):
             return graph
-        biases = {n.name: _bias(graph, n, ranges, keep) for n in graph.nodes if is_weighted(graph, n)}
+        masks = _Masks(live, _filled(live, groups))
+        biases = {n.name: _bias(graph, n, ranges, live) for n in graph.nodes if is_weighted(graph, n)}
         if any(np.abs(bias).max(initial=0) > _INT32 for bias in biases.values()):
             return graph
         editor = GraphEditor(graph)
         for node in graph.nodes:
-            _rewrite(graph, editor, node, keep, biases)
-        for name, mask in keep.items():
+            _rewrite(graph, editor, node, masks, biases)
+        for name, mask in masks.keep.items():
             if name in editor.types and not mask.all():
                 old = editor.types[name]
                 editor.types[name] = replace(old, shape=(*old.shape[:-1], int(mask.sum())))
@@ -83,6 +94,19 @@ def _needed(graph: Graph, ranges: dict[str, Range], groups: ChannelGroups) -> di
     return keep
 
 
+def _filled(live: dict[str, np.ndarray], groups: ChannelGroups) -> dict[str, np.ndarray]:
+    """Return the keep masks with channels that fill groups, and those tied to them."""
+    keep = dict(live)
+    for name, mask in live.items():
+        missing = _missing(int(mask.sum())) - int((keep[name] & ~mask).sum())
+        groups.require(keep, name, ~keep[name] & (np.cumsum(~keep[name]) <= missing))
+    return keep
+
+
+def _missing(count: int) -> int:
+    return count % 2 if count >= _LEAST else 0
+
+
 def _node_needs(
     graph: Graph, node: Node, ranges: dict[str, Range], keep: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
@@ -97,25 +121,23 @@ def _node_needs(
     return {name: used & ~foldable(graph, node, ranges[name])}
 
 
-def _bias(graph: Graph, node: Node, ranges: dict[str, Range], keep: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the bias of the kept outputs, with removed constant inputs inside (int64)."""
+def _bias(graph: Graph, node: Node, ranges: dict[str, Range], live: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the bias (int64) with removed constant inputs inside; 0 where nothing needs the output."""
     bias = graph.consts[node.inputs[2]].astype(np.int64)
     x_type = graph.types[node.inputs[0]]
-    out = keep.get(node.outputs[0])
-    if not is_depthwise(graph, node) and node.inputs[0] in keep and x_type.quant is not None:
-        gone = ~keep[node.inputs[0]]
+    if not is_depthwise(graph, node) and node.inputs[0] in live and x_type.quant is not None:
+        gone = ~live[node.inputs[0]]
         if gone.any():
             fixed = ranges[node.inputs[0]].low[gone] - x_type.quant.zero_point[0]
             dead_weights = centred(graph, node)[..., gone].sum(axis=1)
             bias = bias + dead_weights @ fixed
-    return np.asarray(bias if out is None else bias[out])
+    return np.asarray(bias * live.get(node.outputs[0], True))
 
 
-def _rewrite(
-    graph: Graph, editor: GraphEditor, node: Node, keep: dict[str, np.ndarray], biases: dict[str, np.ndarray]
-) -> None:
+def _rewrite(graph: Graph, editor: GraphEditor, node: Node, masks: _Masks, biases: dict[str, np.ndarray]) -> None:
+    keep = masks.keep
     if node.name in biases:
-        _rewrite_weighted(graph, editor, node, keep, biases[node.name])
+        _rewrite_weighted(graph, editor, node, masks, biases[node.name])
     elif node.op == "Reshape" and node.outputs[0] in keep and not keep[node.outputs[0]].all():
         shape = (*node.ints("shape")[:-1], int(keep[node.outputs[0]].sum()))
         editor.update(editor.nodes[node.name], attrs={**node.attrs, "shape": shape})
@@ -123,22 +145,27 @@ def _rewrite(
         _rewrite_binary(graph, editor, node, keep)
 
 
-def _rewrite_weighted(
-    graph: Graph, editor: GraphEditor, node: Node, keep: dict[str, np.ndarray], bias: np.ndarray
-) -> None:
+def _rewrite_weighted(graph: Graph, editor: GraphEditor, node: Node, masks: _Masks, bias: np.ndarray) -> None:
     weights, type_ = graph.consts[node.inputs[1]], graph.types[node.inputs[1]]
-    rows = keep.get(node.outputs[0], np.ones(type_.shape[0], bool))
-    columns = np.ones(type_.shape[-1], bool)
-    depthwise = is_depthwise(graph, node)
-    if not depthwise and node.inputs[0] in keep and not is_planar(node) and groups_of(node) == 1:
-        columns = keep[node.inputs[0]]
-    if rows.all() and columns.all():
+    live_rows, live_columns = _of_weights(graph, node, masks.live)
+    rows, columns = _of_weights(graph, node, masks.keep)
+    dead = ~(live_rows[:, None, None] & live_columns)
+    silent = weights - (centred(graph, node) * dead).reshape(weights.shape).astype(weights.dtype)
+    if rows.all() and columns.all() and np.array_equal(silent, weights):
         return
-    smaller = np.ascontiguousarray(weights[rows][..., columns])
+    smaller = np.ascontiguousarray(silent[rows][..., columns])
     new_w = editor.add_const(f"{node.inputs[1]}.live", smaller, _filtered(type_, smaller, rows))
-    new_b = editor.add_const(f"{node.inputs[2]}.live", bias.astype(np.int32))
-    attrs = {**node.attrs, "group": int(rows.sum())} if depthwise else node.attrs
+    new_b = editor.add_const(f"{node.inputs[2]}.live", bias[rows].astype(np.int32))
+    attrs = {**node.attrs, "group": int(rows.sum())} if is_depthwise(graph, node) else node.attrs
     editor.update(editor.nodes[node.name], inputs=(node.inputs[0], new_w, new_b), attrs=attrs)
+
+
+def _of_weights(graph: Graph, node: Node, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the masks of a layer's outputs, and of its inputs that weights multiply by channel."""
+    type_ = graph.types[node.inputs[1]]
+    rows = masks.get(node.outputs[0], np.ones(type_.shape[0], bool))
+    cut = not (is_depthwise(graph, node) or is_planar(node) or groups_of(node) > 1)
+    return rows, masks.get(node.inputs[0] if cut else "", np.ones(type_.shape[-1], bool))
 
 
 def _filtered(type_: TensorType, array: np.ndarray, rows: np.ndarray) -> TensorType:
