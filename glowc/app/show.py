@@ -157,7 +157,7 @@ def _chip_lines(report: BenchReport) -> list[str]:
         f"  constants  {read} bytes read, {times:.1f} times the {_count(report['weights_bytes'])} that there are",
         f"  arena      {arena} bytes read, {_count(report['arena_written_bytes'])} written",
         f"  trust      {trust}",
-        *(f"  {key:10} {chip[key]}" for key in ("measured", "assumed") if chip[key]),
+        *(f"  {key:10} {chip[key]}" for key in ("measured", "assumed") if chip.get(key)),
         f"  energy     {_energy(report)}",
         *_battery(report),
         *_longest_step(report),

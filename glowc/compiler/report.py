@@ -99,7 +99,7 @@ class ChipReport(TypedDict):
     clock_mhz: int
     error_percent: int | None
     checked: str
-    measured: str | None
+    measured: NotRequired[str]
     assumed: str | None
     energy: EnergyReport
 

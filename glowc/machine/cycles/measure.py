@@ -289,9 +289,10 @@ def report_cycles(report: BenchReport, measured: Measured, chip: Chip) -> None:
     trust = TRUST.get(chip.core, UNCHECKED)
     report["chip"] = {
         "name": chip.name, "core": chip.core, "clock_mhz": chip.clock_mhz, "error_percent": trust.percent,
-        "checked": trust.checked, "measured": chip.measured or None, "assumed": chip.assumed or None,
-        "energy": _energy_of(chip),
+        "checked": trust.checked, "assumed": chip.assumed or None, "energy": _energy_of(chip),
     }  # fmt: skip
+    if chip.measured:
+        report["chip"]["measured"] = chip.measured
     _add(report, measured.whole, chip, report["weights_bytes"])
     sizes_bytes = {constant["name"]: constant["size_bytes"] for constant in report.get("constants", ())}
     for layer, count in zip(report["layers"], measured.layers, strict=True):
