@@ -121,6 +121,12 @@ def _dilated() -> Iterator[Sample]:
         yield from (Sample(kind, (h, w, c), times * c, k, stride, pads) for kind in ("dwconv", "dwconv_f32"))
     for steps, channels in ((5, 64), (9, 64), (13, 32), (17, 48), (21, 64), (29, 64), (7, 40), (3, 128)):
         yield Sample("dwconv", (1, steps, channels), channels, (1, steps))
+    for h, w, c, k, stride, border in (
+        (16, 16, 48, 5, 1, 2), (32, 32, 24, 7, 2, 3), (16, 16, 96, 5, 2, 2), (8, 8, 120, 7, 1, 3), (4, 4, 160, 5, 1, 2),
+        (20, 20, 32, 5, 1, 2), (14, 14, 72, 5, 1, 0), (12, 12, 64, 7, 1, 3), (7, 7, 240, 5, 1, 2),
+        (28, 28, 16, 5, 2, 2), (10, 10, 80, 4, 1, 0), (18, 18, 28, 5, 1, 2),
+    ):  # fmt: skip
+        yield Sample("dwconv", (h, w, c), c, (k, k), stride, (border,) * 4)
 
 
 def _gates() -> Iterator[Sample]:

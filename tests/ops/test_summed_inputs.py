@@ -29,7 +29,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "three": {"c": 3, "out_c": 18, "planar": True, "pads": (1, 1, 1, 1), "w": 9},
     "gather": {"c": 5, "out_c": 18, "pads": (1, 1, 1, 1)},
     "planar": {"c": 3, "out_c": 16, "k": (5, 5), "planar": True, "h": 6, "w": 7},
-    "batch": {"c": 116, "out_c": 112, "k": (1, 1)},
+    "batch": {"c": 124, "out_c": 128, "k": (1, 1)},
 }
 """How the inputs of a pixel are collected (kernels/dsp/conv.py): a layer of each."""
 FLAT = ((16, 16, 1), (43, 18, 1), (133, 17, 2), (1030, 16, 1), (19, 18, 4), (130, 17, 7))  # inputs, outputs, rows
@@ -58,7 +58,7 @@ def test_every_way_has_sums(way: str) -> None:
     found = [plan for plan in plans if isinstance(plan, ConvPlan)]
     assert found
     assert all(plan.summed == 2 - (way != "several" and way != "across") and plan.form != "wide" for plan in found)
-    paths = {plan.path for plan in found} | {"batch" for plan in found if plan.pairs > 1}
+    paths = {plan.path for plan in found} | {"batch" for plan in found if plan.near}
     assert paths & {way} or way in ("tail", "several")
 
 

@@ -179,7 +179,13 @@ def test_a_channel_that_fills_a_pair_stays_with_weights_of_zero(dead: int, left:
         graph.types[node.outputs[0]] = replace(graph.types[node.outputs[0]], quant=quant(scale, 0))
     reader = graph.nodes[1].inputs[1]
     graph.consts[reader][..., :dead] = 0
+    own = graph.nodes[0].inputs[1]
+    scales = QuantParams((9.0,) * dead + (0.02,) * (8 - dead), (0,) * 8, 0)
+    graph.types[own] = replace(graph.types[own], quant=scales)
     smaller = DeadChannels().run(graph, PassCtx())
+    kept = smaller.types[smaller.nodes[0].inputs[1]].quant
+    assert kept is not None
+    assert kept.scale == (0.02,) * left
     first, second = (smaller.consts[node.inputs[1]] for node in smaller.nodes[:2])
     assert first.shape[0] == second.shape[-1] == left
     assert first.any((1, 2, 3)).sum() == 8 - dead

@@ -154,7 +154,7 @@ def _rewrite_weighted(graph: Graph, editor: GraphEditor, node: Node, masks: _Mas
     if rows.all() and columns.all() and np.array_equal(silent, weights):
         return
     smaller = np.ascontiguousarray(silent[rows][..., columns])
-    new_w = editor.add_const(f"{node.inputs[1]}.live", smaller, _filtered(type_, smaller, rows))
+    new_w = editor.add_const(f"{node.inputs[1]}.live", smaller, _filtered(type_, smaller, rows, live_rows))
     new_b = editor.add_const(f"{node.inputs[2]}.live", bias[rows].astype(np.int32))
     attrs = {**node.attrs, "group": int(rows.sum())} if is_depthwise(graph, node) else node.attrs
     editor.update(editor.nodes[node.name], inputs=(node.inputs[0], new_w, new_b), attrs=attrs)
@@ -168,11 +168,16 @@ def _of_weights(graph: Graph, node: Node, masks: dict[str, np.ndarray]) -> tuple
     return rows, masks.get(node.inputs[0] if cut else "", np.ones(type_.shape[-1], bool))
 
 
-def _filtered(type_: TensorType, array: np.ndarray, rows: np.ndarray) -> TensorType:
+def _filtered(type_: TensorType, array: np.ndarray, rows: np.ndarray, live: np.ndarray) -> TensorType:
+    """Return the type of the weights of `rows`; those that are not `live` are zeros, and have the least scale of others.
+
+    With their own they could have a factor that is rounded in another way, for which kernels split layers.
+    """
     quant = type_.quant
     if quant is not None and quant.axis == 0:
         chosen = np.flatnonzero(rows)
-        scale = tuple(quant.scale[i] for i in chosen)
+        least = min((quant.scale[i] for i in np.flatnonzero(live)), default=1.0)
+        scale = tuple(quant.scale[i] if live[i] else least for i in chosen)
         quant = replace(quant, scale=scale, zero_point=tuple(quant.zero_point[i] for i in chosen))
     return replace(type_, shape=array.shape, quant=quant)
 
