@@ -169,7 +169,7 @@ def _of_weights(graph: Graph, node: Node, masks: dict[str, np.ndarray]) -> tuple
 
 
 def _filtered(type_: TensorType, array: np.ndarray, rows: np.ndarray, live: np.ndarray) -> TensorType:
-    """Return the type of the weights of `rows`; those that are not `live` are zeros, and have the least scale of others.
+    """Return the type of the weights of `rows`; those not `live` are zeros, and have the least scale of the others.
 
     With their own they could have a factor that is rounded in another way, for which kernels split layers.
     """
