@@ -248,9 +248,8 @@ constants: setup-quick  #- constants of the sample models on every CPU beside th
 ref-layers: setup-quick  #- layers of the sample models that matter and run on reference kernels
 	$(PY) scripts/ref_layers.py
 
-costs: setup  #- measure single layers and fit what kernels cost: boards/_costs, boards/_estimates
+costs: setup  #- measure single layers and fit what kernels cost: boards/_costs
 	$(PY) scripts/fit_costs.py
-	$(PY) scripts/fit_estimates.py
 
 schedules: setup  #- find the orders of instructions of loops and endings of kernels: boards/_schedules
 	$(PY) scripts/schedules.py

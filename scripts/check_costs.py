@@ -5,8 +5,9 @@
     scripts/check_costs.py --targets stm32l4r5 rpi-zero2 --models mlperf_kws_dscnn
     scripts/check_costs.py --keys
 
-Each model of ../shared/models is compiled for the CPU of a chip (scripts/fit_costs.py has the chips that stand for
-CPUs), and its layers are counted on that chip; instructions are compared where no chip has the CPU. Layers above one
+Each model of ../shared/models and each network of scripts/small_nets.py, of whose layers none was fitted, is compiled
+for the CPU of a chip (scripts/fit_costs.py has the chips that stand for CPUs), and its layers are counted on that chip;
+instructions are compared where no chip has the CPU. Layers above one
 percent of their model should be off by at most 10 %, models by 5 %. `--keys` counts nothing: it lists kernels that a
 layer of a model could have and nothing was fitted of.
 """
@@ -24,8 +25,8 @@ from pathlib import Path
 import numpy as np
 from bench import MODELS, first_sample, model_file
 from count_costs import KEPT, Target, program_hash, target_of
-from fit_costs import ESTIMATED
-from fit_estimates import rms
+from fit_costs import TARGETS, rms
+from small_nets import NETS, write
 
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import GlowcError
@@ -33,7 +34,6 @@ from glowc.machine.cycles.measure import measure_layers
 from glowc.machine.execute import count_layers, load_bundle, random_inputs
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
-from glowc.select.estimate import estimates_file, estimates_for
 
 MOST_OF_LAYER, MOST_OF_MODEL = 0.10, 0.05  # relative errors
 SMALL = 0.01  # of a model: a layer that does not matter
@@ -61,6 +61,17 @@ class Compared:
         return f"{100 * self.error:+7.1f} %  {self.counted:>11,}  {self.model} {self.layer[:40]}  {self.key}{how}"
 
 
+def file_of(name: str) -> Path:
+    """Return the file of a model, or of a small network, which is written where it is not yet."""
+    if name not in NETS:
+        return model_file(name)
+    path = KEPT / "nets" / f"{name}.onnx"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file():
+        write(name, path)
+    return path
+
+
 def compare(name: str, path: Path, target: Target) -> list[Compared]:
     """Compile one model for a target and count its layers."""
     compiled = compile_model(path, target.board)
@@ -68,14 +79,13 @@ def compare(name: str, path: Path, target: Target) -> list[Compared]:
         write_bundle(compiled, Path(folder))
         cycles = counted(path, target, Path(folder))
     instrs, costs = strip_markers(compiled.program).instrs, compiled.selection.costs
-    estimates = estimates_for(target.board.cpu.name, costs.cpu)
     layers = zip(instrs, compiled.report["layers"], cycles, strict=True)
     return [
         Compared(
             name,
             i.name,
             key_of(i),
-            bool(estimates.find(i, "shared") or costs.fit(i, "shared")),
+            costs.fit(i, "shared") is not None,
             x["insns_estimate"] if target.chip is None else x["cycles_estimate"],
             round(n),
         )
@@ -106,18 +116,6 @@ def unfitted(compiled: Compiled) -> Iterator[str]:
     yield from (key_of(f) for x in selection.layers for f in x.forms if selection.costs.fit(f, "shared") is None)
 
 
-def left_out(target: Target) -> str:
-    """Say how far off estimates are for measured layers that are left out of the fit (scripts/fit_estimates.py)."""
-    cpu = target.board.cpu.name
-    kernels = (
-        json.loads(estimates_file(cpu).read_text(encoding="utf-8"))["kernels"] if estimates_file(cpu).is_file() else {}
-    )
-    fits = [fit for kernel in kernels.values() for fit in kernel["modes"].values()]
-    count = sum(fit["samples"] for fit in fits)
-    error = float(np.sqrt(sum(fit["samples"] * fit["error"] ** 2 for fit in fits) / max(count, 1)))
-    return f"{count} measured layers, each left out of its fit: rms {error:.1%}"
-
-
 def show(target: Target, layers: Sequence[Compared]) -> bool:
     """Print how far predictions are off; return whether all are near enough."""
     models = {x.model: [y for y in layers if y.model == x.model] for x in layers}
@@ -132,7 +130,7 @@ def show(target: Target, layers: Sequence[Compared]) -> bool:
         errors = np.abs([x.error for x in weighty])
         middle, within = np.median(errors), np.mean(errors <= MOST_OF_LAYER)
         print(f"  layers: rms {rms(errors):.1%}, median {middle:.1%}, {within:.0%} are within {MOST_OF_LAYER:.0%}; "
-              f"models: rms {rms(np.array(list(off.values()))):.1%}; {left_out(target)}")  # fmt: skip
+              f"models: rms {rms(np.array(list(off.values()))):.1%}")  # fmt: skip
     for layer in wrong:
         print("  " + layer.line())
     for name, error in sorted(far.items(), key=lambda item: -abs(item[1])):
@@ -144,8 +142,10 @@ def show(target: Target, layers: Sequence[Compared]) -> bool:
 def main() -> int:
     """Compare all models on all targets; exit status 1 when predictions are too far off, or keys have no fit."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--targets", nargs="+", default=ESTIMATED, metavar="CHIP|BOARD/CPU")
-    parser.add_argument("--models", nargs="+", default=sorted(path.parent.name for path in MODELS.glob("*/model.onnx")))
+    parser.add_argument("--targets", nargs="+", default=TARGETS, metavar="CHIP|BOARD/CPU")
+    parser.add_argument(
+        "--models", nargs="+", default=[*sorted(path.parent.name for path in MODELS.glob("*/model.onnx")), *NETS]
+    )
     parser.add_argument("--keys", action="store_true", help="list kernels without a fit and count nothing")
     args = parser.parse_args()
     good = True
@@ -155,9 +155,9 @@ def main() -> int:
         for name in args.models:
             try:
                 if args.keys:
-                    keys |= set(unfitted(compile_model(model_file(name), target.board)))
+                    keys |= set(unfitted(compile_model(file_of(name), target.board)))
                 else:
-                    found += compare(name, model_file(name), target)
+                    found += compare(name, file_of(name), target)
             except GlowcError as error:
                 print(f"  {name}: {type(error).__name__}: {error}", file=sys.stderr)
         if args.keys:

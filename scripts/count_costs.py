@@ -43,8 +43,6 @@ OTHER_OPTS = ("balanced", "speed")
 SPREAD, CALM_SPREAD = np.float32(4), np.float32(0.5)  # of floats: functions of libm take longer for large numbers
 FEW_ABOVE = np.float32(1.25)  # standard deviations: one number of nine is larger
 SLOW_MACS = 50_000  # of a layer that portable C is not counted with
-SECOND_MACS = range(1_500_000)  # of a layer that is counted with its second choice
-ALL_MACS = range(1, 500)  # with more of them
 FLAGS = ("-fno-inline-functions-called-once",)  # so that each function has a size
 CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
 
@@ -153,59 +151,8 @@ def is_worth_it(layer: Layer, number: int) -> bool:
     """Say whether a layer has an n-th variant that is worth its time under QEMU."""
     if len(layer.forms) <= number:
         return False
-    return is_quick(layer.forms[number])
-
-
-def is_quick(form: Instr, most: int = SLOW_MACS) -> bool:
-    """Say whether a form of a layer is worth its time under QEMU: portable C is up to `most` multiply-accumulates."""
-    return variant_of(form).isa != "ref" or form.macs <= most
-
-
-def compiled_layers(samples: Sequence[Sample], target: Target, folder: Path, opt: str, number: int | None) -> Compiled:
-    """Return one model of layers, each with the variant chosen n-th for speed, None: with that chosen for balance."""
-    folder.mkdir(parents=True)
-    onnx.save(model_of(samples), folder / "layers.onnx")
-    layout = "exported" if samples[0].planar else "nhwc"
-
-    def compiled(opt: str, order: Callable[[Sequence[Layer]], Order] | None = None) -> Compiled:
-        options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
-        return compile_model(folder / "layers.onnx", target.board, options, order=order)
-
-    chosen, first = compiled("balanced" if number is None else "speed").selection.order, number or 0
-
-    def order(layers: Sequence[Layer]) -> Order:
-        names = {x.name: list(dict.fromkeys((*chosen[x.name], *(f.variant for f in x.forms)))) for x in layers}
-        return {name: (*found[first:], *found[:first]) for name, found in names.items()}
-
-    return compiled(opt, order)
-
-
-def chosen_otherwise(usual: Compiled, fast: Compiled, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the layers of a model whose variant in `usual` is neither the first nor the second of `fast`."""
-    found: set[int] = set()
-    for layer in usual.selection.layers:
-        match = re.search(r"n_[xyz](\d+)", layer.name)
-        if match and usual.selection.order[layer.name][0] not in fast.selection.order[layer.name][:2]:
-            found.add(int(match[1]))
-    return [sample for at, sample in enumerate(samples) if at in found]
-
-
-def next_choices(compiled: Compiled, samples: Sequence[Sample], number: int, macs: range) -> list[Sample]:
-    """Return the layers that have a variant after the n-th, with which they are compiled, worth its time under QEMU."""
-    found: set[int] = set()
-    for layer in compiled.selection.layers:
-        order, match = compiled.selection.order[layer.name], re.search(r"n_[xyz](\d+)", layer.name)
-        other = layer.form(order[1]) if len(order) > number + 1 else None
-        if match and other is not None and other.macs in macs and is_quick(other, 4 * SLOW_MACS):
-            found.add(int(match[1]))
-    return [sample for at, sample in enumerate(samples) if at in found]
-
-
-def mode_of(compiled: Compiled, instr: Instr) -> str:
-    """Return how an instruction of a program is printed."""
-    opt = compiled.options.opt
-    literal = literal_kernels(strip_markers(compiled.program), opt)
-    return "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
+    form = layer.forms[number]
+    return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
 
 
 def measured_by(name: str, samples: Sequence[Sample]) -> Measured:
@@ -277,17 +224,13 @@ def program_hash(info: BundleInfo, target: Target, folder: Path, *more: bytes) -
     return digest.hexdigest()[:32]
 
 
-def count(compiled: Compiled, target: Target, folder: Path, flags: Sequence[str] = FLAGS) -> Counts:
-    """Count one compiled model, or return what is known of the same program.
-
-    Without `flags` its functions are those of a program as it is shipped, and may be parts of one another.
-    """
+def count(compiled: Compiled, target: Target, folder: Path) -> Counts:
+    """Count one compiled model, or return what is known of the same program."""
     write_bundle(compiled, folder)
-    info, opt = load_bundle(folder), compiled.options.opt
-    how = f" {opt}" if flags else f" {opt} as shipped"
-    known = KEPT / f"{program_hash(info, target, folder, how.encode())}.json"
+    info = load_bundle(folder)
+    known = KEPT / f"{program_hash(info, target, folder, compiled.options.opt.encode())}.json"
     if not known.is_file():
-        counts = run(compiled, info, target, folder, flags)
+        counts = run(compiled, info, target, folder)
         known.parent.mkdir(parents=True, exist_ok=True)
         known.write_text(json.dumps(asdict(counts)), encoding="utf-8")
     return Counts(**json.loads(known.read_text(encoding="utf-8")))
@@ -304,24 +247,20 @@ def spread(name: str, numbers: np.ndarray) -> np.ndarray:
     return (CALM_SPREAD if name.startswith(CALM) else SPREAD) * numbers
 
 
-def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path, flags: Sequence[str]) -> Counts:
-    """Build and run one program."""
+def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path) -> Counts:
+    """Build and run one program as it is shipped, and build it once more so that each function has a size."""
     board, chip = target.board, target.chip
     inputs = {name: spread(name, x) if x.dtype == np.float32 else x for name, x in random_inputs(info).items()}
     if chip is not None:
-        layers = measure_layers(info, chip, inputs, folder, flags)
+        layers = measure_layers(info, chip, inputs, folder)
         insns, cycles = [float(x.insns) for x in layers], [x.cycles for x in layers]
     else:
-        insns = [float(n) for n in count_layers(info, board, inputs, folder, flags)]
+        insns = [float(n) for n in count_layers(info, board, inputs, folder)]
         cycles = insns
-    if not flags:
-        return Counts(insns, cycles, {}, {}, {})
-    calls = set(calls_of(compiled))
-    path = folder / "model.obj" / f"{info.name}.o"
-    own, functions, uses = function_sizes(path, board, calls)
-    counts = Counts(insns, cycles, own, functions, uses)
-    if compiled.options.opt == "balanced":  # once more without profiling: what the calls take
-        build_bundle(info, board, folder, link=False, extra_flags=flags)
+    calls, path = set(calls_of(compiled)), folder / "model.obj" / f"{info.name}.o"
+    build_bundle(info, board, folder, link=False, extra_flags=FLAGS)
+    counts = Counts(insns, cycles, *function_sizes(path, board, calls))
+    if compiled.options.opt == "balanced":
         counts.base = bytes_besides(path, calls)
     return counts
 

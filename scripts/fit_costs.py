@@ -45,7 +45,6 @@ TARGETS = (
     "nrf51822", "stm32g0b1", "stm32f103", "stm32l4r5", "stm32u575", "stm32h7a3", "alif-e7", "rpi-zero2", "rpi5",
     "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7",
 )  # fmt: skip
-ESTIMATED = tuple("orion-o6" if target == "linux-aarch64/armv8.6-i8mm" else target for target in TARGETS)
 LAYERS_PER_MODEL = 48
 MOST_TERMS = 7  # of a fit
 BEAM = 4  # sets of features that are tried further
@@ -93,6 +92,11 @@ def left_out(rows: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarr
     leverage = np.einsum("ij,ji->i", active, np.linalg.pinv(active))
     errors = (rows @ (x / scale) - target) / np.maximum(1 - leverage, 1e-3)
     return x / scale, errors
+
+
+def rms(errors: np.ndarray) -> float:
+    """Return the root of the mean square."""
+    return float(np.sqrt(np.mean(errors**2)))
 
 
 def fit(samples: Sequence[Mapping[str, float]], taken: Sequence[float]) -> tuple[dict[str, float], float] | None:

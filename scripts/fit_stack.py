@@ -39,7 +39,8 @@ from glowc.machine.execute import (
     stack_report,
 )
 from glowc.select.cost import MODES, cost_file, key_of
-from glowc.select.estimate import modes_of, typical
+from glowc.select.pricing import modes_of
+from glowc.select.stack import typical
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

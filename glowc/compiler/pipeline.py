@@ -258,7 +258,7 @@ def _report(
     source: Path, board: Board, options: CompileOptions, imported: Graph, form: TimeForm, printed: Printed
 ) -> Report:  # fmt: skip
     planned, program, selection, bundle = printed.planned, printed.program, printed.selection, printed.bundle
-    estimates = selection.reported(program)
+    estimates = selection.estimates(program)
     head = report_of(printed.spec, board, program, planned.plan, bundle, form.edge, estimates)
     for port in (*head["inputs"], *head["outputs"]):
         if port["name"] in imported.aliases:

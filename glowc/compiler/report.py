@@ -29,7 +29,7 @@ from glowc.program.ir import Program
 from glowc.program.lifetimes import live_bytes, strip_markers
 from glowc.select.choose import Selection
 from glowc.select.cost import Cost
-from glowc.select.estimate import stack_bytes
+from glowc.select.stack import stack_bytes
 
 
 class TensorReport(TypedDict):

@@ -77,7 +77,7 @@ def sharing(selection: Selection, request: Request, cores: int, fork: int) -> Re
     """Return the request whose plan has layers that cores share, where a `selection` says that it pays."""
 
     def divide(program: Program) -> Program:
-        return shared(program, cores, [cost.cycles for cost in selection.reported(program)], fork)
+        return shared(program, cores, [cost.cycles for cost in selection.estimates(program)], fork)
 
     return replace(request, divide=divide) if cores > 1 else request
 
@@ -114,7 +114,7 @@ def divisible(plan: Plan, options: CompileOptions, board: Board) -> tuple[Select
     if not names:
         return done
     other = plan(names, parts)
-    before, after = (sum(cost.cycles for cost in s.reported(p.program)) for s, p in (done, other))
+    before, after = (sum(cost.cycles for cost in s.estimates(p.program)) for s, p in (done, other))
     return other if after <= _MORE_PERCENT / 100 * before else done
 
 
@@ -128,7 +128,7 @@ def _in_slices(
     selection: Selection, planned: Planned, options: CompileOptions, board: Board
 ) -> tuple[Sliced, int]:  # fmt: skip
     """Return the plan in steps, and the cycles that one may take, 0 where one step is all."""
-    costs = [cost.cycles for cost in selection.reported(planned.program)]
+    costs = [cost.cycles for cost in selection.estimates(planned.program)]
     if options.slice is None:
         return sliced(planned, costs, inf, inf, options.cores), 0
     bound = slice_cycles(options, board)

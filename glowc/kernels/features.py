@@ -16,7 +16,7 @@ FEATURES = (
     "quads", "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks",
     "edge_patch", "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
-    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "nonzeros", "window_insns",
+    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "window_insns",
     "plane_insns", *TILE_FEATURES,
 )  # fmt: skip
 
@@ -34,12 +34,6 @@ WORK = TILE_WORK | {
 
 OF_PLAN = ("window_insns", "plane_insns")
 """Those of plans that count the instructions of their loops (`Plan.work`): costs are fitted to nothing else."""
-
-LIMITS: Mapping[str, int] = {"out_min": -128, "out_max": 127}
-"""Parameters that limit codes, with what does not limit int8."""
-
-COUNTED = ("stride_h", "k_h", "k_w", "pad_top", "batch", "in_ch")
-"""Parameters of which code may be simpler where they are 0 or 1."""
 
 _WEIGHTS = ("weights", "w", "r")  # roles; the last ones of recurrent layers
 _CACHES = {"8k": 8 << 10, "16k": 16 << 10, "32k": 32 << 10}
@@ -77,16 +71,6 @@ class Image:
 def numbers(instr: Instr) -> dict[str, int]:
     """Return the parameters of an instruction that are whole numbers."""
     return {key: int(v) for key, v in instr.params.items() if isinstance(v, int) and not isinstance(v, bool)}
-
-
-def inputs_of(p: Mapping[str, int]) -> int:
-    """Return the inputs that products of an output run over besides the window."""
-    return next((p[key] for key in ("in_c", "in_n", "in_k", "k") if key in p), 0)
-
-
-def last_axis(p: Mapping[str, int], outputs: int) -> int:
-    """Return the elements of a row of outputs that are no image."""
-    return p[f"d{p['rank'] - 1}"] if "rank" in p else p.get("out_n", p.get("n", outputs))
 
 
 def work_of(instr: Instr) -> Hashable:
@@ -159,11 +143,6 @@ def features(instr: Instr) -> Mapping[str, float]:
             per_row = math.ceil(instr.macs / out / image.k_h / 16)
             found["steps"] = out * image.k_h * per_row
     return found
-
-
-def nonzeros(found: Mapping[str, float], share: float) -> float:
-    """Return the multiply-accumulates, of those inside the input, whose input is not 0, by the share of such inputs."""
-    return found.get("inside", found["macs"]) * share
 
 
 def _window_features(instr: Instr, p: Mapping[str, int], found: Mapping[str, float]) -> dict[str, float]:

@@ -466,11 +466,10 @@ def _add_stack(report: BenchReport, stack: StackReport) -> None:
 
 
 def count_layers(
-    info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray], keep: Path | None = None,
-    extra_flags: Sequence[str] = (),
-) -> list[int]:  # fmt: skip
+    info: BundleInfo, board: Board, inputs: Mapping[str, np.ndarray], keep: Path | None = None
+) -> list[int]:
     """Return the instructions of each layer of a bundle in one inference; for a board that counts them."""
-    counted = execute(info, board, inputs, marks=True, profile=True, keep=keep, extra_flags=extra_flags).marks
+    counted = execute(info, board, inputs, marks=True, profile=True, keep=keep).marks
     cost, count = counted[1] - counted[0], len(info.report["layers"])
     order = info.report.get("profile_order") or range(count)
     inner = counted[3 : 3 + 2 * len(order)]

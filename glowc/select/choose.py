@@ -32,11 +32,8 @@ from glowc.select.alike import Parts, alike_of, any_other
 from glowc.select.budgets import Choice, constants_bytes, shrunk
 from glowc.select.candidates import Candidates, Layer, Order, Tuned
 from glowc.select.cost import Cost, Costs, load_costs
-from glowc.select.estimate import estimates_for, modes_of
 from glowc.select.order import ARENA_BYTES, CODE_LIMITS, KB, cheaper, lean, select
-from glowc.select.pricing import Pricing, cost_of, likely_modes
-from glowc.select.traits import few_forms, given
-from glowc.select.zeros import nonzero_shares
+from glowc.select.pricing import Pricing, cost_of, likely_modes, modes_of
 
 _LARGE_LIMIT, _LARGE_GROWTH = 96 * KB, 64 * KB  # balanced, for CPUs that run from caches and megabytes of memory
 CODE_OF_ANY = 128 * KB  # no model's code takes more
@@ -189,23 +186,12 @@ class Selection:
         return Pricing(self.costs, self.tuned, self.opt, likely_modes(self.layers, self.opt), fastest)
 
     def estimates(self, program: Program) -> list[Cost]:
-        """Return what each call of a program is predicted to take, where nothing was measured as its variant states."""
-        known = [(i, cost_of(self.costs, self.tuned, i, mode)) for i, mode in modes_of(program, self.opt)]
-        return [self.costs.stated(i) if cost is None else cost for i, cost in known]
+        """Return what each call of a program is predicted to take."""
+        return [self._taken(instr, mode) for instr, mode in modes_of(program, self.opt)]
 
-    def reported(self, program: Program) -> list[Cost]:
-        """Return what each call of a program is estimated to take, as near as is known; nothing is chosen by this."""
-        modes, soft = list(modes_of(program, self.opt)), "softfloat" in self.cpu.features
-        shares = nonzero_shares(program) if soft else [1.0] * len(modes)
-        more = [a | b for a, b in zip(given(program), few_forms(modes), strict=True)] if soft else given(program)
-        calls = zip(modes, more, shares, strict=True)
-        return [self._taken(instr, mode, has, share) for (instr, mode), has, share in calls]
-
-    def _taken(self, instr: Instr, mode: str, has: frozenset[str] = frozenset(), nonzero: float = 1.0) -> Cost:
-        """Return what a call is estimated to take that has such traits and reads such a share of other than zeros."""
-        estimates, tuned = estimates_for(self.cpu.name, self.costs.cpu), self.tuned.get(instr.name, {})
-        known = tuned.get(instr.variant) or estimates.predict(instr, mode, self.costs, has, nonzero)
-        return known or self.costs.stated(instr)
+    def _taken(self, instr: Instr, mode: str) -> Cost:
+        """Return what a call is predicted to take, where nothing was measured as its variant states."""
+        return cost_of(self.costs, self.tuned, instr, mode) or self.costs.stated(instr)
 
     def no_slower_than(self, order: Order) -> Selection:
         """Return the selection in which a layer has the first variant of an order where its own is not faster."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from glowc.codegen.kernels import Helpers, Identity, args_struct, identity, render_function
-from glowc.codegen.view import Family, family, literal_families
+from glowc.codegen.view import Family, family, literal_families, literal_kernels
 from glowc.graph.scope import once
 from glowc.kernels.features import work_of
-from glowc.program.ir import Instr
+from glowc.program.ir import Instr, Program
 from glowc.select.candidates import Layer, Tuned
 from glowc.select.cost import Cost, Costs
 
@@ -28,6 +28,13 @@ def likely_modes(layers: Sequence[Layer], opt: str) -> Modes:
         shapes.setdefault(family(form), set()).add(identity(form, literal=True))
     literal = literal_families(shapes, opt)
     return lambda instr: "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
+
+
+def modes_of(program: Program, opt: str) -> list[tuple[Instr, str]]:
+    """Return the calls of a program, each with the way in which its kernel is printed."""
+    literal = literal_kernels(program, opt)
+    instrs = [i for i in program.instrs if not i.is_marker]
+    return [(i, "size" if opt == "size" else "literal" if family(i) in literal else "shared") for i in instrs]
 
 
 def cost_of(costs: Costs, tuned: Tuned, instr: Instr, mode: str) -> Cost | None:

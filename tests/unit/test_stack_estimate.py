@@ -11,7 +11,7 @@ import pytest
 from glowc.board import load_board
 from glowc.compiler.pipeline import compile_model
 from glowc.select.cost import MODES, Costs, load_costs
-from glowc.select.estimate import stack_bytes, typical
+from glowc.select.stack import stack_bytes, typical
 from tests.conftest import ROOT
 from tests.unit.cli_calls import DIGITS, Glowc
 

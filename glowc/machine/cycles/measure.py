@@ -95,19 +95,17 @@ def measure_cycles(info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray
 
 
 def measure_layers(
-    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], keep: Path | None = None,
-    extra_flags: Sequence[str] = (),
-) -> tuple[Count, ...]:  # fmt: skip
+    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], keep: Path | None = None
+) -> tuple[Count, ...]:
     """Return what each layer takes on a chip; what was built stays in the folder `keep`. Raises as `measure_cycles`."""
-    return _layers(info, _measure_calls(info, chip, inputs, keep, extra_flags))
+    return _layers(info, _measure_calls(info, chip, inputs, keep))
 
 
 def _measure_calls(
-    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], keep: Path | None = None,
-    extra_flags: Sequence[str] = (),
-) -> list[Count]:  # fmt: skip
+    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], keep: Path | None = None
+) -> list[Count]:
     """Return what each call of a layer takes, in the order of the calls."""
-    counts = _counts(info, chip, inputs, profile=True, keep=keep, extra_flags=extra_flags)
+    counts = _counts(info, chip, inputs, profile=True, keep=keep)
     return counts[_FIRST_LAYER : _FIRST_LAYER + 2 * len(_order(info))][::2]
 
 
@@ -149,14 +147,13 @@ def _sum(counts: Sequence[Count]) -> Count:
 
 
 def _counts(
-    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], *, profile: bool, keep: Path | None = None,
-    extra_flags: Sequence[str] = (),
-) -> list[Count]:  # fmt: skip
+    info: BundleInfo, chip: Chip, inputs: Mapping[str, np.ndarray], *, profile: bool, keep: Path | None = None
+) -> list[Count]:
     """Return a count of each segment of a run, what a call of glow_mark takes subtracted."""
     board = machine_of(chip)
     with tempfile.TemporaryDirectory(prefix="glowc-cycles-") as folder:
         work = keep or Path(folder)
-        elf = build_bundle(info, board, work, profile=profile, in_order=True, extra_flags=extra_flags).path
+        elf = build_bundle(info, board, work, profile=profile, in_order=True).path
         write_samples(work / "in.bin", info, inputs, 1)
         return count_program(elf, board, chip, work, _names(info, elf))
 
