@@ -26,7 +26,7 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
-from small_nets import NETS, write
+from small_nets import NETS, file_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARE, FAR = 0.03, 2.5
@@ -79,12 +79,10 @@ def main() -> None:
     parser.add_argument("--against", type=Path, help="another checkout of glowc")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="glowc-small-") as folder:
-        paths = {name: Path(folder) / f"{name}.onnx" if name in NETS else Path(name) for name in args.models}
-        for name in NETS.keys() & paths.keys():
-            write(name, paths[name])
+        files = [file_of(name, Path(folder)) for name in args.models]
         for chip in args.chips:
             ratios = []
-            for name, path in paths.items():
+            for path, name in files:
                 if (report := measured(path, chip, ROOT)) is None:
                     continue
                 old = measured(path, chip, args.against) if args.against else None

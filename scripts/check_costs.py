@@ -26,7 +26,7 @@ import numpy as np
 from bench import MODELS, first_sample, model_file
 from count_costs import KEPT, Target, program_hash, target_of
 from fit_costs import TARGETS, rms
-from small_nets import NETS, write
+from small_nets import NETS, file_of
 
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import GlowcError
@@ -61,15 +61,12 @@ class Compared:
         return f"{100 * self.error:+7.1f} %  {self.counted:>11,}  {self.model} {self.layer[:40]}  {self.key}{how}"
 
 
-def file_of(name: str) -> Path:
-    """Return the file of a model, or of a small network, which is written where it is not yet."""
+def model(name: str) -> Path:
+    """Return the file of a sample model, or of a small network."""
     if name not in NETS:
         return model_file(name)
-    path = KEPT / "nets" / f"{name}.onnx"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file():
-        write(name, path)
-    return path
+    (KEPT / "nets").mkdir(parents=True, exist_ok=True)
+    return file_of(name, KEPT / "nets")[0]
 
 
 def compare(name: str, path: Path, target: Target) -> list[Compared]:
@@ -155,9 +152,9 @@ def main() -> int:
         for name in args.models:
             try:
                 if args.keys:
-                    keys |= set(unfitted(compile_model(file_of(name), target.board)))
+                    keys |= set(unfitted(compile_model(model(name), target.board)))
                 else:
-                    found += compare(name, file_of(name), target)
+                    found += compare(name, model(name), target)
             except GlowcError as error:
                 print(f"  {name}: {type(error).__name__}: {error}", file=sys.stderr)
         if args.keys:

@@ -113,42 +113,6 @@ class Net:
         if in_c == out_c and stride == 1:
             self.other("Add", begin)
 
-    def gated(self, op: str) -> None:
-        """Multiply the last tensor by a gate of itself: SiLU by Sigmoid, hard swish by HardSigmoid."""
-        x = self.x
-        self.other(op)
-        self.other("Mul", x)
-
-    def squeezed(self, channels: int) -> None:
-        """Multiply channels by what a fourth of them says of their means (squeeze and excitation)."""
-        x = self.x
-        self.other("GlobalAveragePool")
-        self.layer("Conv", (channels // 4, channels, 1, 1))
-        self.layer("Conv", (channels, channels // 4, 1, 1), relu=False)
-        self.other("HardSigmoid", alpha=1 / 6)
-        self.other("Mul", x)
-
-    def swish(self, in_c: int, out_c: int, k: int = 3, stride: int = 1) -> None:
-        """Add a convolution of k x k that ends in SiLU."""
-        self.layer("Conv", (out_c, in_c, k, k), relu=False, strides=[stride] * 2, pads=[k // 2] * 4)
-        self.gated("Sigmoid")
-
-    def cross_stage(self, channels: int) -> None:
-        """Add a block of YOLOv8: of two halves, one goes through a residual block, and all parts are joined (C2f)."""
-        self.swish(channels, channels, 1)
-        first, second = (self._node("Slice", [self.x, *self._range(begin, channels // 2)]) for begin in (0, 1))
-        self.x = second
-        self.swish(channels // 2, channels // 2)
-        self.swish(channels // 2, channels // 2)
-        self.other("Add", second)
-        self.x = self._through_codes(self._node("Concat", [first, second, self.x], axis=1))
-        self.swish(3 * channels // 2, channels, 1)
-
-    def _range(self, part: int, count: int) -> list[str]:
-        """Return the inputs of a Slice: so many channels, of the first or the second part."""
-        values = (part * count, part * count + count, 1)
-        return [self._constant(f"r{len(self.nodes)}_{at}", np.array([v])) for at, v in enumerate(values)]
-
     def classifier(self, in_c: int) -> None:
         """Add the end of networks for 1,000 classes."""
         self.layer("Conv", (1280, in_c, 1, 1))
@@ -220,37 +184,6 @@ def efficientnet_lite0(path: Path, *, real: bool = False) -> None:
             net.inverted_block(in_c, factor * in_c, out_c, k, stride if block == 0 else 1)
             in_c = out_c
     net.classifier(in_c)
-    net.save(path)
-
-
-def mobilenet_v3(path: Path) -> None:
-    """The first half of MobileNetV3-small for 96x96 pixels (Howard et al. 2019, table 2), a gate in each block."""
-    net = Net("mobilenet_v3", 1, 3, 96, 96)
-    net.layer("Conv", (16, 3, 3, 3), relu=False, strides=[2, 2], pads=[1, 1, 1, 1])
-    net.gated("HardSigmoid")
-    in_c = 16
-    for k, wide, out_c, stride in ((3, 16, 16, 2), (3, 72, 24, 2), (5, 96, 40, 2), (5, 240, 40, 1), (5, 120, 48, 1)):
-        begin = net.x
-        net.layer("Conv", (wide, in_c, 1, 1))
-        net.layer("Conv", (wide, 1, k, k), relu=False, group=wide, strides=[stride] * 2, pads=[k // 2] * 4)
-        net.gated("HardSigmoid")
-        net.squeezed(wide)
-        net.layer("Conv", (out_c, wide, 1, 1), relu=False)
-        if (in_c, stride) == (out_c, 1):
-            net.other("Add", begin)
-        in_c = out_c
-    net.save(path)
-
-
-def yolo(path: Path) -> None:
-    """The stem and two stages of YOLOv8n for 96x96 pixels, and a head of 64 channels."""
-    net = Net("yolo", 1, 3, 96, 96)
-    net.swish(3, 16, 3, 2)
-    for in_c, out_c in ((16, 32), (32, 64)):
-        net.swish(in_c, out_c, 3, 2)
-        net.cross_stage(out_c)
-    net.swish(64, 64)
-    net.layer("Conv", (64, 64, 1, 1), relu=False)
     net.save(path)
 
 
@@ -334,7 +267,7 @@ def deep(path: Path, count: int = 4000) -> None:
 
 
 _BOTH = (mobilenet_v2, resnet50, bert_mini, efficientnet_lite0, squeezenet)
-NETS: dict[str, Callable[[Path], None]] = {f.__name__: f for f in (*_BOTH, mobilenet_v3, yolo, wide, blocks, deep)}
+NETS: dict[str, Callable[[Path], None]] = {f.__name__: f for f in (*_BOTH, wide, blocks, deep)}
 NETS |= {f"blocks_{rows}": partial(blocks, rows=rows) for rows in (4, 32)}
 NETS |= {f"{f.__name__}_fp32": partial(f, real=True) for f in _BOTH}
 """Functions that write a network to a file, by its name."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from known_nets import Net
+from known_nets import Net, model_of
 
 from glowc.quant import Activations, QuantizeOptions, quantize_model
 
@@ -246,3 +246,13 @@ def write(name: str, path: Path) -> None:
     samples = [{"input": rng.normal(size=net.shape).astype(np.float32)} for _ in range(SAMPLES)]
     options = QuantizeOptions(activations=Activations.INT16 if "int16" in words else Activations.INT8)
     onnx.save(quantize_model(path, samples, options).model, path)
+
+
+def file_of(name: str, folder: Path) -> tuple[Path, str]:
+    """Return the file of a model, and what to call it: also one of NETS, which is written to a folder once."""
+    if name not in NETS:
+        return model_of(name, folder)
+    path = folder / f"{name}.onnx"
+    if not path.is_file():
+        write(name, path)
+    return path, name

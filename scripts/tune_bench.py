@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from known_nets import model_of
+from small_nets import file_of
 
 from glowc.board import Board, default_chip, emulated, load_board
 from glowc.compiler.options import CompileOptions
@@ -34,7 +34,7 @@ FILES = (
     "tflite/tflm_person_detect_int8", "tflite/tinymaix_cifar10_q", "tflite/tflm_micro_speech_int8",
     "tflite/microwakeword_okay_nabu", "tflite/tflm_keyword_svdf_int8",
 )  # fmt: skip
-MODELS = ("mobilenet_v3", "yolo", *(str(SHARED / name / "model.tflite") for name in FILES))
+MODELS = ("mobilenet_v3", "yolov8", *(str(SHARED / name / "model.tflite") for name in FILES))
 MOST_GAIN, MOST_LOSS = 0.03, 0.005
 
 
@@ -83,12 +83,14 @@ def main() -> int:
     """Compare the models on the boards; the exit status is 1 when a choice is not good enough."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--boards", nargs="+", default=BOARDS)
-    parser.add_argument("--models", nargs="+", default=MODELS, help="files, or networks of scripts/known_nets.py")
+    parser.add_argument(
+        "--models", nargs="+", default=MODELS, help="files, or networks of scripts/small_nets.py, known_nets.py"
+    )
     parser.add_argument("--layers", action="store_true", help="list the layers that tuning makes faster")
     args = parser.parse_args()
     good = True
     with tempfile.TemporaryDirectory(prefix="glowc-tune-bench-") as folder:
-        for path, name in (model_of(model, Path(folder)) for model in args.models):
+        for path, name in (file_of(model, Path(folder)) for model in args.models):
             for board in map(load_board, args.boards):
                 try:
                     good &= compare(path, name, board, layers=args.layers)
