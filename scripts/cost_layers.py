@@ -138,6 +138,11 @@ def _sequences() -> Iterator[Sample]:
         yield from (Sample(kind, (m, k, n), heads) for kind in kinds)
     for seq, n, hidden in ((25, 32, 48), (10, 32, 48), (12, 16, 16), (8, 40, 24), (6, 20, 64), (16, 10, 32)):
         yield from (Sample("gru_f32", (seq, n, hidden), dirs) for dirs in (1, 2))
+    for seq, n, hidden in (
+        (8, 24, 24), (8, 24, 48), (8, 48, 64), (4, 129, 64), (4, 64, 64), (1, 32, 96), (12, 10, 16), (2, 20, 128),
+        (25, 13, 32), (3, 40, 20),
+    ):  # fmt: skip
+        yield from (Sample(kind, (seq, n, hidden), 1) for kind in ("gru", "lstm"))
 
 
 def _more() -> Iterator[Sample]:

@@ -187,12 +187,15 @@ class _Builder:
     def recurrent(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
         """Add a GRU or an LSTM in one or two directions."""
         (seq, n, hidden), dirs, gates = sample.hwc, sample.out_c, 3 if kind == "gru" else 4
-        x = self.edge(f"{CALM}{at}", (seq, 1, n), True)
+        x = self.edge(f"{CALM}{at}", (seq, 1, n), is_float)
         shapes = {"w": (dirs, gates * hidden, n), "r": (dirs, gates * hidden, hidden), "b": (dirs, 2 * gates * hidden)}
         parts = [self.const(f"{v}{at}", self.rng.normal(0, 0.3, s).astype(np.float32)) for v, s in shapes.items()]
+        if not is_float:
+            codes = (self.const(f"{v}{at}_c", self.weights(sample, shapes[v])) for v in "wr")
+            parts[:2] = [self.dequantized(name, 0.01, 0, np.int8) for name in codes]
         more = {"direction": "bidirectional" if dirs == 2 else "forward", "hidden_size": hidden}
         more |= {"linear_before_reset": 1} if kind == "gru" else {}
-        self.output(self.node(kind.upper(), (x, *parts), f"y{at}", **more), TensorProto.FLOAT)
+        self.end(self.node(kind.upper(), (x, *parts), f"y{at}", **more), is_float)
 
     def dynamic(self, at: int, sample: Sample, kind: str, is_float: bool) -> None:
         """Add a dense layer of integers whose input is quantised as it comes."""
