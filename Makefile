@@ -53,6 +53,10 @@ test-kernels: setup  ## every kernel variant on every machine, against numpy: LE
 test-e2e: setup  ## models x boards under QEMU
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/e2e
 
+.PHONY: test-cpu
+test-cpu: setup  #- CPU seconds of tests by folder: ARGS="tests/e2e", ARGS="--cache-clear tests" compiles all C again
+	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) -p tests.cpu $(or $(ARGS),tests)
+
 .PHONY: test-real
 test-real: setup  #- pretrained models that Python packages ship, compiled and compared with onnxruntime (10 minutes)
 	$(PY) scripts/real_models.py

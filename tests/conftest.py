@@ -6,8 +6,12 @@ import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 import sys
+import time
 import zlib
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +29,10 @@ _RUNTIME = ROOT / "runtime_c"
 RUNTIME_DIRS = (_RUNTIME, *sorted({path.parent for path in _RUNTIME.rglob("glow_*.h")} - {_RUNTIME / "harness"}))
 """Where the headers lie that bundles have beside each other."""
 
-_COMPILERS = ("cc", "gcc", "arm-none-eabi-gcc", "aarch64-linux-gnu-gcc", "arm-linux-gnueabihf-gcc")
+_COMPILERS = ("cc", "gcc", "clang", "arm-none-eabi-gcc", "aarch64-linux-gnu-gcc", "arm-linux-gnueabihf-gcc")
+
+_OBJECTS, _OBJECT_DAYS = "objects", 7
+_CPU = Path("/proc/cpuinfo")
 
 SHARED_MODELS = ROOT.parent / "shared" / "models"
 SHARED_TFLITE = ROOT.parent / "shared" / "tflite"
@@ -99,19 +106,53 @@ def _session_cache(run_folder: Path) -> object:
         yield
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Forget objects that were compiled long ago."""
+    cache = getattr(session.config, "cache", None)
+    if cache is not None and "PYTEST_XDIST_WORKER" not in os.environ:
+        remove_older(cache.mkdir(_OBJECTS), time.time() - _OBJECT_DAYS * 24 * 3600)
+
+
+def remove_older(folder: Path, time_s: float) -> None:
+    """Remove the files of a folder that were written before a time; another run may remove some, too."""
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < time_s:
+                path.unlink()
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _compile_once(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> object:
-    """Let compilers compile each text once in a run, for processes that tests start, too (tests/compile_once.sh)."""
-    store, folder = run_folder / "objects", tmp_path_factory.mktemp("compilers")
+def _compile_once(run_folder: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> object:
+    """Let compilers compile each text once, for processes that tests start, too (tests/compile_once.sh).
+
+    Objects are kept from run to run, as pytest keeps its cache: `--cache-clear` compiles all again.
+    """
+    cache, folder = getattr(pytestconfig, "cache", None), tmp_path_factory.mktemp("compilers")
+    store = run_folder / _OBJECTS if cache is None else cache.mkdir(_OBJECTS)
     store.mkdir(exist_ok=True)
     script = Path(__file__).with_name("compile_once.sh")
     for name, real in ((name, shutil.which(name)) for name in _COMPILERS):
         if real is not None:
-            (folder / name).write_text(f"#!/bin/sh\nreal='{real}' store='{store}'\n. '{script}'\n")
+            who = f"real='{real}' version='{_version(real)}' store='{store}'"
+            (folder / name).write_text(f"#!/bin/sh\n{who}\n. '{script}'\n")
             (folder / name).chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(folder), prepend=os.pathsep)
         yield
+
+
+def _version(compiler: str) -> str:
+    """Return what differs where another object is made of the same text: a compiler's parts, the CPU of "native"."""
+    names = [_said(compiler, f"-print-prog-name={name}").strip() for name in ("cc1", "as", "ld")]
+    parts = [(path, Path(path).stat().st_mtime_ns) for path in map(shutil.which, names) if path]
+    cpu = (
+        next((line for line in _CPU.read_text().splitlines() if line.startswith("flags")), "") if _CPU.exists() else ""
+    )
+    return sha256(repr((_said(compiler, "--version"), parts, cpu)).encode()).hexdigest()
+
+
+def _said(*argv: str) -> str:
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.fixture(autouse=True)

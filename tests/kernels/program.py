@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 
@@ -339,7 +340,7 @@ def printed_function(job: Job, number: int) -> Function:
     return _printed_with(function, (tiles,))
 
 
-def _rendered(job: Job, number: int) -> tuple[Function, Tiles]:
+def _rendered(job: Job, number: int | str) -> tuple[Function, Tiles]:
     """Return the function of a job, and its tiles."""
     kernel = get_kernel(job.instr.kernel)
     name = f"fn{number}_{job.instr.kernel}__{job.instr.variant}"
@@ -428,8 +429,21 @@ def dealt(jobs: Sequence[Job], programs: int) -> list[list[Job]]:
     return [part for part in parts if part]
 
 
+class NamedByText(Helpers):
+    """Helpers that are named by what they are, not by what was printed before."""
+
+    def name(self, stem: str, text: str) -> str:
+        """Return the name of the helper with this text."""
+        return super().name(f"helper_{_digest(text)}", text)
+
+
+def _digest(what: object) -> str:
+    return sha256(repr(what).encode()).hexdigest()[: len(_NO_DIGEST)]
+
+
+_NO_DIGEST = "0" * 10
 _printed: dict[object, tuple[Function, Tiles]] = {}  # by template and identity: machines share what was printed
-_named, _helpers = Helpers(), dict[str, str]()  # shared, too
+_named, _helpers = NamedByText(), dict[str, str]()  # shared, too
 _texts: dict[object, Function] = {}  # by all but the name: what is compiled once serves every plan that prints it
 _finished: dict[object, Function] = {}
 
@@ -444,9 +458,18 @@ def _called(job: Job) -> tuple[Function, Tiles]:
     template = kernels.kernel_template(get_kernel(job.instr.kernel), variant_of(job.instr))
     key = template, identity(job.instr, literal=job.literal)
     if key not in _printed:
-        function, tiles = _rendered(job, len(_printed))
-        _printed[key] = _texts.setdefault(function.without_name, function), tiles
+        function, tiles = _rendered(job, _NO_DIGEST)
+        same = function.without_name
+        if same not in _texts:
+            _texts[same] = _renamed(function, function.name.replace(_NO_DIGEST, _digest(same), 1))
+        _printed[key] = _texts[same], tiles
     return _printed[key]
+
+
+def _renamed(function: Function, name: str) -> Function:
+    """Return a function under a name that is the same in each run, whichever machine was first to print it."""
+    struct = function.struct and replace(function.struct, name=function.struct.name.replace(function.name, name))
+    return replace(function, name=name, definition=function.definition.replace(function.name, name), struct=struct)
 
 
 def write_program(jobs: Sequence[Job], folder: Path) -> Program:

@@ -14,10 +14,12 @@ from glowc.kernels.registry import variants_of
 from glowc.kernels.verify import call_problems
 from glowc.program.kernel import all_kernels
 from tests.conftest import require_tool
+from tests.kernels import program
 from tests.kernels.case import compared
 from tests.kernels.collect import all_cases, wants
 from tests.kernels.execute import check, report
-from tests.kernels.machines import MACHINES, Machine, used_machines
+from tests.kernels.machines import MACHINES, Machine, machine, used_machines
+from tests.kernels.program import make_jobs
 
 _KERNELS = [kernel for kernel in all_kernels().values() if wants(kernel.name)]
 
@@ -84,6 +86,19 @@ def test_argument_struct_has_just_the_params() -> None:
         assert set(names) | set(kernel.print_params) == set(instr.params), instr.kernel
         given = re.findall(r"\.(\w+) = ", struct.initializer(instr.params))
         assert given == names, instr.kernel
+
+
+def test_names_do_not_depend_on_what_was_printed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a compiler's object of an earlier run serves (tests/compile_once.sh)."""
+    jobs = make_jobs(all_cases()[::100], machine("mps2-an386"))
+    printed = []
+    for order in (jobs, jobs[::-1]):
+        for store in ("_printed", "_texts", "_helpers"):
+            monkeypatch.setattr(program, store, {})
+        monkeypatch.setattr(program, "_named", program.NamedByText())
+        functions = map(program.function_of, order)
+        printed.append({f.name: (f.definition, f.helpers) for f in functions})
+    assert printed[0] == printed[1]
 
 
 def test_machine_names_are_distinct() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, require_tool
+from tests.conftest import ROOT, remove_older, require_tool
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -24,13 +24,17 @@ def gcc(tmp_path: Path) -> Call:
     real.write_text(
         f'#!/bin/sh\necho "$@" >> {tmp_path}/log\nexec {shutil.which("gcc", path=_without_stand_ins())} "$@"\n'
     )
-    script.write_text(f"#!/bin/sh\nreal={real} store={tmp_path}/store\n. {ROOT}/tests/compile_once.sh\n")
+    script.write_text(
+        f"#!/bin/sh\nreal={real} version=$COMPILER store={tmp_path}/store\n. {ROOT}/tests/compile_once.sh\n"
+    )
     for path in (script, real):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     (tmp_path / "store").mkdir()
 
-    def call(folder: str, *options: str) -> subprocess.CompletedProcess[str]:
-        argv = [str(script), "-Iinc", *options, "-c", "a.c", "-o", "a.o"]
+    def call(
+        folder: str, *options: str, what: tuple[str, ...] = ("-c", "a.c", "-o", "a.o")
+    ) -> subprocess.CompletedProcess[str]:
+        argv = [str(script), "-Iinc", *options, *what]
         return subprocess.run(argv, cwd=tmp_path / folder, capture_output=True, text=True, check=False)
 
     return call
@@ -52,7 +56,7 @@ def _compiled(tmp_path: Path) -> int:
     log = tmp_path / "log"
     calls = log.read_text().splitlines()
     log.write_text("")
-    return sum("-c" in call.split() for call in calls)
+    return sum("-E" not in call.split() for call in calls)
 
 
 def test_the_same_text_is_compiled_once(gcc: Call, tmp_path: Path) -> None:
@@ -77,6 +81,51 @@ def test_another_header_option_or_name_is_another_object(gcc: Call, tmp_path: Pa
     gcc("one")
     assert _compiled(tmp_path) == 0
     assert (tmp_path / "one/a.o").read_bytes() == first
+
+
+def test_another_compiler_s_object_is_another(gcc: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write(tmp_path / "one", 1)
+    for version in ("12", "13", "12"):
+        monkeypatch.setenv("COMPILER", version)
+        gcc("one")
+    assert _compiled(tmp_path) == 2
+
+
+def test_a_program_of_two_sources_is_linked_once(gcc: Call, tmp_path: Path) -> None:
+    for name, number in (("one", 7), ("two", 7), ("three", 8)):
+        _write(tmp_path / name, number)
+        (tmp_path / name / "b.c").write_text("int f(void);\nint main(void) { return f(); }\n")
+        assert gcc(name, what=("a.c", "b.c", "-o", "program", "-lm")).returncode == 0
+        assert subprocess.run([tmp_path / name / "program"], check=False).returncode == number
+    assert _compiled(tmp_path) == 2
+
+
+def test_objects_to_link_go_to_the_compiler(gcc: Call, tmp_path: Path) -> None:
+    _write(tmp_path / "one", 1, "int main(void) { return 0; }\n")
+    gcc("one")
+    for _ in range(2):
+        assert gcc("one", what=("a.o", "-o", "program")).returncode == 0
+    assert _compiled(tmp_path) == 3
+
+
+def test_syntax_is_checked_once_and_errors_are_said_each_time(gcc: Call, tmp_path: Path) -> None:
+    _write(tmp_path / "one", 1)
+    (tmp_path / "one/b.c").write_text("int g(void);\n")
+    for right in (True, False):
+        for _ in range(2):
+            done = gcc("one", what=("-fsyntax-only", "a.c", "b.c"))
+            assert done.returncode == (0 if right else 1)
+            assert right or "b.c" in done.stderr
+        assert _compiled(tmp_path) == (1 if right else 2)
+        (tmp_path / "one/b.c").write_text("int g(void) { return lost; }\n")
+
+
+def test_what_goes_nowhere_stays_there(gcc: Call, tmp_path: Path) -> None:
+    _write(tmp_path / "one", 1, "int main(void) { return 0; }\n")
+    for _ in range(2):
+        assert gcc("one", what=("a.c", "-o", "/dev/null")).returncode == 0
+    assert not Path("/dev/null").is_file()
+    assert _compiled(tmp_path) == 2
 
 
 def test_options_that_are_not_known_go_to_the_compiler(gcc: Call, tmp_path: Path) -> None:
@@ -113,3 +162,11 @@ def test_a_header_of_the_system_is_not_one_of_ours(gcc: Call, tmp_path: Path) ->
     done = gcc("one", *argv)
     assert done.returncode == 1
     assert "lost" in done.stderr
+
+
+def test_old_objects_are_removed(tmp_path: Path) -> None:
+    for name, age_s in (("old.o", 100), ("new.o", 10)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000 - age_s, 1000 - age_s))
+    remove_older(tmp_path, 950)
+    assert [path.name for path in tmp_path.iterdir()] == ["new.o"]

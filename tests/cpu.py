@@ -1,0 +1,58 @@
+"""A plugin of pytest that says how many CPU seconds tests took, of their worker and of the programs they started.
+
+    make test-cpu ARGS=tests/e2e
+
+Other programs on the same cores change these numbers little, so two runs can be compared.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+_USED = "cpu"
+_own, _started = Counter[str](), Counter[str]()
+_at = pytest.StashKey[tuple[float, float]]()
+
+
+def _cpu() -> tuple[float, float]:
+    usage = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own, started = (use.ru_utime + use.ru_stime for use in usage)
+    return own, started
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Note where a test begins."""
+    item.stash[_at] = _cpu()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Send what a test took along with its last report."""
+    report: pytest.TestReport = yield
+    if call.when == "teardown":
+        took = [now - at for now, at in zip(_cpu(), item.stash[_at], strict=True)]
+        report.user_properties.append((_USED, took))
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up what tests took, by folder."""
+    for name, used in report.user_properties:
+        if name == _USED:
+            folder = report.location[0].rpartition("/")[0]
+            _own[folder] += used[0]
+            _started[folder] += used[1]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the sums."""
+    terminalreporter.section("CPU seconds: of workers, of programs that they started, folder")
+    rows = [*((folder, _own[folder], _started[folder]) for folder in sorted(_own, key=_own.__getitem__))]
+    for folder, own, started in [*rows, ("in all", _own.total(), _started.total())]:
+        terminalreporter.write_line(f"{own:8.0f} {started:8.0f}  {folder}")
