@@ -98,6 +98,8 @@ class KernelVariant:
     `records` says where the weights lie in its packed constant, so that weights of 4 bits can be stored as such and
     unpacked in front of it; None where it has them in another form. `unpacks` variants read such weights as they are
     stored.
+    `same_bits` variants compute reals whose bits are the same on every CPU: they are for instructions that need this
+    (kernels/common/reals.py), and for no others.
     `units` are the steps of equal cost that an instruction can be left and gone on with between, where those are no
     rows: its function then takes a range of WHOLE in place of rows; 0 where rows are all that there is. Of one
     with `columns` a call may compute some pixels of a row: it reads out_w and pad_left as expressions; and where
@@ -138,6 +140,7 @@ class KernelVariant:
     spared_bytes: Callable[[Instr], int] = no_scratch
     records: Callable[[Instr], Records | None] | None = None
     unpacks: bool = False
+    same_bits: bool = False
     units: Callable[[Instr], int] = no_scratch
     leads: Callable[[Instr], tuple[int, int, float]] = lambda _: (0, 0, 0.0)
     doubt: Callable[[Instr], float] = lambda _: 1.0

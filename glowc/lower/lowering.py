@@ -203,14 +203,13 @@ class Lowering:
         if self._streaming(instr.name):
             found = [v for v in found if streams_rows(v, prepared_instr(seen_as(instr, v), prepared[v]))] or found
         same = self._is_same(instr)
-        if same:
-            found = [v for v in found if v.isa == PLAIN.isa]
+        found = [v for v in found if v.same_bits == same or (same and v.isa == PLAIN.isa)]
         if not found:
             raise OpError(f"no variant of {instr.kernel} for cpu {self._cpu.name}")
 
         def finish(variant: KernelVariant) -> Instr:
             done = self._with_scratch(self._packed(seen_as(instr, variant), prepared[variant]), variant)
-            return replace(done, plan=SAME) if same and done.plan == NO_PLAN else done
+            return replace(done, plan=SAME) if same and variant.isa == PLAIN.isa and done.plan == NO_PLAN else done
 
         return finish(self._choose_variant(instr, found, finish))
 

@@ -357,16 +357,21 @@ GLOW_AT(glow_mve_dw_t, neg_w_zp, 84); GLOW_AT(glow_mve_dw_t, span, 88);
   "vqdmlah.s32 q1, q4, r12\n" "vmovlb.s16 q4, q4\n" "vmullt.s8 q5, q5, q7\n" "vadd.i16 q5, q5, q6\n" \
   "add r5, r5, r2\n" "vadd.i32 q0, q0, q4\n" "vqdmlah.s32 q3, q5, r12\n" "vmovlb.s16 q5, q5\n" \
   "vadd.i32 q2, q2, q5\n"
-#define GLOW_MVE_DW_PAIRS \
+/* A tap that is left, at r5. */
+#define GLOW_MVE_DW_ONE(load) \
+  load "vldrb.8 q7, [r9], #16\n" "vmullb.s8 q4, q6, q7\n" "vmullt.s8 q5, q6, q7\n" "vqdmlah.s32 q1, q4, r12\n" \
+  "vmovlb.s16 q4, q4\n" "vqdmlah.s32 q3, q5, r12\n" "vadd.i32 q0, q0, q4\n" "vmovlb.s16 q5, q5\n" "vadd.i32 q2, q2, q5\n"
+#define GLOW_MVE_DW_NONE(load) ""
+#define GLOW_MVE_DW_PAIRS(left) \
   "mov r12, #32768\n" \
   "4: " GLOW_MVE_DW_TWO(GLOW_MVE_DW_AT "vpst\n" "vldrbt.8 q6, [r7]\n", GLOW_MVE_DW_AT "vpst\n" "vldrbt.8 q5, [r7]\n") \
-  "le lr, 4b\n" "ldr r12, [sp, #64]\n"
+  "le lr, 4b\n" left(GLOW_MVE_DW_AT "vpst\n" "vldrbt.8 q6, [r7]\n") "ldr r12, [sp, #64]\n"
 /* Windows inside of the image, which nothing has to be checked of */
-#define GLOW_MVE_DW_INSIDE \
+#define GLOW_MVE_DW_INSIDE(left) \
   "ldrd r5, r6, [r12, #40]\n" "ldr r7, [r12, #88]\n" "add r7, r7, r5\n" "cmp r5, #0\n" "it ge\n" "cmpge r6, r7\n" \
   "blt 3f\n" "ldr r7, [r12, #48]\n" "add r6, r5, r3\n" "mov r12, #32768\n" \
   "5: ldr r5, [r1], #4\n" "dls lr, r7\n" "add r5, r5, r6\n" \
-  "6: " GLOW_MVE_DW_TWO("vldrb.8 q6, [r5]\n", "vldrb.8 q5, [r5]\n") "le lr, 6b\n" \
+  "6: " GLOW_MVE_DW_TWO("vldrb.8 q6, [r5]\n", "vldrb.8 q5, [r5]\n") "le lr, 6b\n" left("vldrb.8 q6, [r5]\n") \
   "subs r11, r11, #1\n" "bne 5b\n" "ldr r12, [sp, #64]\n" "b 7f\n"
 #define GLOW_MVE_DW_SCALED \
   GLOW_MVE_DW_CODES("vldrw.32 q4, [r9], #16\n", "vldrw.32 q5, [r9], #16\n", "vldrw.32 q6, [r9], #16\n", \
@@ -383,10 +388,14 @@ GLOW_AT(glow_mve_dw_t, neg_w_zp, 84); GLOW_AT(glow_mve_dw_t, span, 88);
   "ldr r7, [r12, #84]\n" "vmovlb.s8 q7, q6\n" "vmla.s16 q4, q7, r7\n" "vmovlt.s8 q7, q6\n" "vmla.s16 q5, q7, r7\n"
 
 /* `pixels` in a row, of as many channels as the input has, or (gathered) of more; `offset`: the weights have a zero
- * point; `pairs`: a row of the window has an even number of taps, of which no two that are summed are both -128. */
-#define GLOW_MVE_DW_FUNCTIONS(pairs, alike, alike_offset, gathered, gathered_offset, end)                              \
+ * point; `pairs`, `odd`: a row of the window has an even or an odd number of taps, of which no two that are summed are both
+ * -128. */
+#define GLOW_MVE_DW_FUNCTIONS(pairs, odd, alike, alike_offset, gathered, gathered_offset, end)                              \
   GLOW_MVE_FUNCTION void pairs(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                                     \
-    __asm__(GLOW_MVE_DW_BLOCKS(GLOW_MVE_DW_INSIDE, GLOW_MVE_DW_PAIRS, end));                                           \
+    __asm__(GLOW_MVE_DW_BLOCKS(GLOW_MVE_DW_INSIDE(GLOW_MVE_DW_NONE), GLOW_MVE_DW_PAIRS(GLOW_MVE_DW_NONE), end));       \
+  }                                                                                                                    \
+  GLOW_MVE_FUNCTION void odd(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                                       \
+    __asm__(GLOW_MVE_DW_BLOCKS(GLOW_MVE_DW_INSIDE(GLOW_MVE_DW_ONE), GLOW_MVE_DW_PAIRS(GLOW_MVE_DW_ONE), end));         \
   }                                                                                                                    \
   GLOW_MVE_FUNCTION void alike(GLOW_MVE_UNUSED glow_mve_dw_t *d) { __asm__(GLOW_MVE_DW_ALIKE("", end)); }              \
   GLOW_MVE_FUNCTION void alike_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                              \
@@ -396,8 +405,8 @@ GLOW_AT(glow_mve_dw_t, neg_w_zp, 84); GLOW_AT(glow_mve_dw_t, span, 88);
   GLOW_MVE_FUNCTION void gathered_offset(GLOW_MVE_UNUSED glow_mve_dw_t *d) {                                           \
     __asm__(GLOW_MVE_DW_GATHERED(GLOW_MVE_DW_OFFSET, end));                                                            \
   }
-GLOW_MVE_DW_FUNCTIONS(glow_mve_dw_pairs, glow_mve_dw, glow_mve_dw_offset, glow_mve_dw_gathered, glow_mve_dw_gathered_offset,
-                      GLOW_MVE_DW_SCALED)
+GLOW_MVE_DW_FUNCTIONS(glow_mve_dw_pairs, glow_mve_dw_odd, glow_mve_dw, glow_mve_dw_offset, glow_mve_dw_gathered,
+                      glow_mve_dw_gathered_offset, GLOW_MVE_DW_SCALED)
 
 GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_init(
     glow_mve_dw_t *d, const int8_t *stream, int32_t channels, int32_t zp, int32_t low, int32_t high) {

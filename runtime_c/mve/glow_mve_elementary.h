@@ -21,14 +21,15 @@ GLOW_INLINE float32x4_t glow_mve_fn_up_to(float32x4_t x, float c) {
   return vpselq_f32(vdupq_n_f32(c), x, vcmpgtq_n_f32(x, c));
 }
 
-/* x / y for y from 1 to 2^126: the bits of 1 / y within 5 %, and three steps of Newton */
-GLOW_INLINE float32x4_t glow_mve_fn_ratio(float32x4_t x, float32x4_t y) {
+/* 1 / y for y from 1 to 2^126: its bits within 5 %, and three steps of Newton */
+GLOW_INLINE float32x4_t glow_mve_fn_inverse(float32x4_t y) {
   float32x4_t inverse = vreinterpretq_f32_u32(vsubq_u32(vdupq_n_u32(0x7EF311C7u), vreinterpretq_u32_f32(y)));
   for (int32_t i = 0; i < 3; i++) {
     inverse = vfmaq_f32(inverse, inverse, vfmsq_f32(vdupq_n_f32(1.0f), inverse, y));
   }
-  return vmulq_f32(x, inverse);
+  return inverse;
 }
+GLOW_INLINE float32x4_t glow_mve_fn_ratio(float32x4_t x, float32x4_t y) { return vmulq_f32(x, glow_mve_fn_inverse(y)); }
 GLOW_INLINE float32x4_t glow_mve_fn_signed(float32x4_t x, float32x4_t y) {
   const uint32x4_t sign = vandq_u32(vreinterpretq_u32_f32(y), vdupq_n_u32(0x80000000u));
   return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(vabsq_f32(x)), sign));

@@ -164,8 +164,8 @@ GLOW_INLINE void glow_mve_lut(const int8_t *in, const int8_t *lut, int8_t *out, 
 }
 
 /* out[i] = (float)(in[i] - zp) * scale */
-#define GLOW_MVE_DEQUANTIZE(load)                                                                                \
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: " load " q0, [%[in]], #4\nvsub.i32 q0, q0, %[zp]\n"                \
+#define GLOW_MVE_DEQUANTIZE(load, bytes)                                                                         \
+  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: " load " q0, [%[in]], #" bytes "\nvsub.i32 q0, q0, %[zp]\n"        \
                    "vcvt.f32.s32 q0, q0\nvmul.f32 q0, q0, %[scale]\nvstrw.32 q0, [%[out]], #16\nletp lr, 1b\n2:" \
                    : [in] "+l"(in), [out] "+r"(out)                                                              \
                    : [n] "r"(n), [zp] "r"(zp), [scale] "r"(factor)                                               \
@@ -174,9 +174,18 @@ GLOW_INLINE void glow_mve_dequantize(const void *in, int is_signed, float *out, 
   int32_t factor;
   memcpy(&factor, &scale, sizeof factor);
   if (is_signed != 0) {
-    GLOW_MVE_DEQUANTIZE("vldrb.s32");
+    GLOW_MVE_DEQUANTIZE("vldrb.s32", "4");
   } else {
-    GLOW_MVE_DEQUANTIZE("vldrb.u32");
+    GLOW_MVE_DEQUANTIZE("vldrb.u32", "4");
+  }
+}
+GLOW_INLINE void glow_mve_dequantize16(const void *in, int is_signed, float *out, int32_t n, int32_t zp, float scale) {
+  int32_t factor;
+  memcpy(&factor, &scale, sizeof factor);
+  if (is_signed != 0) {
+    GLOW_MVE_DEQUANTIZE("vldrh.s32", "8");
+  } else {
+    GLOW_MVE_DEQUANTIZE("vldrh.u32", "8");
   }
 }
 

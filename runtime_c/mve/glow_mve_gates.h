@@ -24,11 +24,12 @@
   ".if " times " > 1\n" "subs r7, r7, #1\n" "bne.w " label "b\n" ".endif\n" \
   ".if " more "\n" codes(more, __VA_ARGS__) ".endif\n"
 /* The gates of all cells, four rows of `cells`; r9: codes, r5: weights, r8: words, r11: gates, r3: cells, q4: distances of the
- * rows, P0: two lanes. `sums` leaves two sums of every gate in q0 and q3, their scales in q2 and q1. */
-#define GLOW_MVE_GATES(name, sums)                                                                                  \
+ * rows, P0: two lanes. `sums` leaves two sums of every gate in q0 and q3, their scales in q2 and q1. Further arguments `...` are
+ * from [sp, #60]. */
+#define GLOW_MVE_GATES(name, sums, ...)                                                                             \
   GLOW_MVE_FUNCTION void name(GLOW_MVE_UNUSED const int8_t *codes, GLOW_MVE_UNUSED const void *weights,             \
                               GLOW_MVE_UNUSED const void *words, GLOW_MVE_UNUSED int16_t *gates,                    \
-                              GLOW_MVE_UNUSED int32_t cells) {                                                      \
+                              GLOW_MVE_UNUSED int32_t cells __VA_ARGS__) {                                          \
     __asm__("push {r3-r11, lr}\n" "vpush {d8-d9}\n" "mov r9, r0\n" "mov r5, r1\n" "mov r8, r2\n" "mov r11, r3\n"    \
             "ldr r3, [sp, #56]\n" "movs r0, #0\n" "add r1, r3, r3\n" "add r2, r1, r3\n" "vmov d8, r0, r3\n"         \
             "vmov d9, r1, r2\n" "movs r0, #0xFF\n" "vmsr p0, r0\n" "5: mov r1, r9\n" sums                           \
@@ -43,14 +44,38 @@
     GLOW_MVE_GATES_SUMS("1", GLOW_MVE_LSTM_CODES, blocks, times, more, "r0", "r2", "r4", "r6")                      \
     "vmov d6, r0, r2\n" "vmov d7, r4, r6\n" "ldm r8!, {r0, r2, r4, r6}\n"                                           \
     GLOW_MVE_GATES_SUMS("2", GLOW_MVE_LSTM_CODES, past_blocks, past_times, past_more, "r0", "r2", "r4", "r6")       \
-    "vmov d0, r0, r2\n" "vmov d1, r4, r6\n" "vldrw.32 q1, [r8], #16\n" "vldrw.32 q2, [r8], #16\n")
+    "vmov d0, r0, r2\n" "vmov d1, r4, r6\n" "vldrw.32 q1, [r8], #16\n" "vldrw.32 q2, [r8], #16\n", )
+/* What an LSTM's inputs of `steps` steps, `pitch` bytes apart, add to its gates: sums[cells][steps][4]. Each weight is read from
+ * flash once for all of them: those of all cells are in front of those for the state. r10: weights, lr: codes of a step, r12:
+ * steps. */
+#define GLOW_MVE_LSTM_OWN(name, blocks, times, more, pitch)                                                         \
+  GLOW_MVE_FUNCTION void name(GLOW_MVE_UNUSED const int8_t *codes, GLOW_MVE_UNUSED const void *weights,             \
+                              GLOW_MVE_UNUSED const void *words, GLOW_MVE_UNUSED int32_t *sums,                     \
+                              GLOW_MVE_UNUSED int32_t cells, GLOW_MVE_UNUSED int32_t steps) {                       \
+    __asm__("push {r3-r11, lr}\n" "mov r9, r0\n" "mov r10, r1\n" "mov r8, r2\n" "mov r11, r3\n"                    \
+            "ldr r3, [sp, #40]\n" "5: ldr r12, [sp, #44]\n" "mov lr, r9\n"                                         \
+            "6: mov r1, lr\n" "mov r5, r10\n" "ldm r8, {r0, r2, r4, r6}\n"                                         \
+            GLOW_MVE_GATES_SUMS("1", GLOW_MVE_LSTM_CODES, blocks, times, more, "r0", "r2", "r4", "r6")              \
+            "stm r11!, {r0, r2, r4, r6}\n" "add lr, lr, #" pitch "\n" "subs r12, r12, #1\n" "bne.w 6b\n"           \
+            "mov r10, r5\n" "add r8, r8, #64\n" "subs r3, r3, #1\n" "bne.w 5b\n"                       \
+            "pop {r3-r11, pc}\n");                                                                                  \
+  }
+/* GLOW_MVE_LSTM with such sums of a step in place of inputs, `pitch` bytes from cell to cell. */
+#define GLOW_MVE_LSTM_PAST(name, blocks, times, more)                                                               \
+  GLOW_MVE_GATES(name,                                                                                              \
+    "ldrd r10, r12, [sp, #60]\n" "ldm r10, {r0, r2, r4, r6}\n" "add r10, r10, r12\n"       \
+    "str r10, [sp, #60]\n" "vmov d6, r0, r2\n" "vmov d7, r4, r6\n" "add r8, r8, #16\n"                             \
+    "ldm r8!, {r0, r2, r4, r6}\n"                                                                                   \
+    GLOW_MVE_GATES_SUMS("2", GLOW_MVE_LSTM_CODES, blocks, times, more, "r0", "r2", "r4", "r6")                      \
+    "vmov d0, r0, r2\n" "vmov d1, r4, r6\n" "vldrw.32 q1, [r8], #16\n" "vldrw.32 q2, [r8], #16\n",                 \
+    , GLOW_MVE_UNUSED const int32_t *sums, GLOW_MVE_UNUSED int32_t pitch)
 #define GLOW_MVE_GRU(name, blocks, times, more, past_blocks, past_times, past_more)                                 \
   GLOW_MVE_GATES(name,                                                                                              \
     "ldm r8!, {r0, r2, r4, r6, r10, r12}\n"                                                                         \
     GLOW_MVE_GATES_SUMS("1", GLOW_MVE_GRU_CODES, blocks, times, more, "r0", "r2", "r4")                             \
     GLOW_MVE_GATES_SUMS("2", GLOW_MVE_GRU_CODES, past_blocks, past_times, past_more, "r10", "r12", "r6")            \
     "vmov d0, r0, r2\n" "vmov d1, r4, r6\n" "vmov d6, r10, r12\n" "vldrw.32 q2, [r8], #16\n"                        \
-    "vpst\n" "vldrwt.32 q1, [r8], #8\n") /* 0 beside them */
+    "vpst\n" "vldrwt.32 q1, [r8], #8\n", ) /* 0 beside them */
 
 /* A table of 513 entries at eight int16, 128 a step, linear between entries. */
 GLOW_INLINE int16x8_t glow_mve_gates_lookup(const int16_t *table, int16x8_t x, mve_pred16_t lanes) {

@@ -13,9 +13,11 @@
 #define GLOW_MVE_QUOTIENT \
   "vmul.f32 q1, q0, %[inverse]\nvmov q2, q0\nvfma.f32 q2, q1, %[minus]\nvfma.f32 q1, q2, %[inverse]\n" \
   "vfma.f32 q0, q1, %[minus]\nvfma.f32 q1, q0, %[inverse]\n"
-#define GLOW_MVE_STORE_CODES(q) \
+#define GLOW_MVE_CODES(q) \
   "vcvtn.s32.f32 " q ", " q "\nvqadd.s32 " q ", " q ", %[zp]\nvmax.s32 " q ", " q ", %q[least]\n" \
-  "vmin.s32 " q ", " q ", %q[most]\nvstrb.32 " q ", [%[out]], #4\n"
+  "vmin.s32 " q ", " q ", %q[most]\n"
+#define GLOW_MVE_STORE_CODES(q) GLOW_MVE_CODES(q) "vstrb.32 " q ", [%[out]], #4\n"
+#define GLOW_MVE_STORE_HALVES(q) GLOW_MVE_CODES(q) "vstrh.32 " q ", [%[out]], #8\n"
 
 GLOW_INLINE int32_t glow_mve_bits(float x) {
   int32_t bits;
@@ -23,20 +25,23 @@ GLOW_INLINE int32_t glow_mve_bits(float x) {
   return bits;
 }
 
-/* out[i] = clamp(rne(in[i] / scale) + zp); not a number counts as the lowest. Larger values than 1024 steps are cut first. */
-GLOW_INLINE void glow_mve_quantize(const float *in, void *out, int32_t n, float scale, int32_t zp, int32_t low,
-                                     int32_t high) {
-  const float32x4_t above = vdupq_n_f32(1024.0f * scale);
-  const float32x4_t below = vnegq_f32(above);
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.32 q0, [%[in]], #16\n"
-                   "vmaxnm.f32 q0, q0, %q[below]\nvminnm.f32 q0, q0, %q[above]\n" GLOW_MVE_QUOTIENT
-                   GLOW_MVE_STORE_CODES("q1") "letp lr, 1b\n2:"
-                   : [in] "+r"(in), [out] "+l"(out)
-                   : [n] "r"(n), [minus] "r"(glow_mve_bits(-scale)), [inverse] "r"(glow_mve_bits(1.0f / scale)),
-                     [zp] "r"(zp), [above] "w"(above), [below] "w"(below), [least] "w"(vdupq_n_s32(low)),
-                     [most] "w"(vdupq_n_s32(high))
-                   : "lr", "q0", "q1", "q2", "cc", "memory");
-}
+/* out[i] = clamp(rne(in[i] / scale) + zp), of 8 or 16 bits; not a number counts as the lowest. Values of more steps than codes
+ * and zero points have are cut first. */
+#define GLOW_MVE_QUANTIZE(name, steps, store)                                                                                \
+  GLOW_INLINE void name(const float *in, void *out, int32_t n, float scale, int32_t zp, int32_t low, int32_t high) {         \
+    const float32x4_t above = vdupq_n_f32(steps * scale);                                                                    \
+    const float32x4_t below = vnegq_f32(above);                                                                              \
+    __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrw.32 q0, [%[in]], #16\n"                                                \
+                     "vmaxnm.f32 q0, q0, %q[below]\nvminnm.f32 q0, q0, %q[above]\n" GLOW_MVE_QUOTIENT                       \
+                     store("q1") "letp lr, 1b\n2:"                                                                           \
+                     : [in] "+r"(in), [out] "+l"(out)                                                                        \
+                     : [n] "r"(n), [minus] "r"(glow_mve_bits(-scale)), [inverse] "r"(glow_mve_bits(1.0f / scale)),           \
+                       [zp] "r"(zp), [above] "w"(above), [below] "w"(below), [least] "w"(vdupq_n_s32(low)),                  \
+                       [most] "w"(vdupq_n_s32(high))                                                                         \
+                     : "lr", "q0", "q1", "q2", "cc", "memory");                                                              \
+  }
+GLOW_MVE_QUANTIZE(glow_mve_quantize, 1024.0f, GLOW_MVE_STORE_CODES)
+GLOW_MVE_QUANTIZE(glow_mve_quantize16, 131072.0f, GLOW_MVE_STORE_HALVES)
 
 typedef struct {
   float in_scale, out_scale;

@@ -14,26 +14,32 @@
 #include "glow_neon_gates.h"
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
-/* `to` = or += the products of so many codes in v0 with weights. `op`: saddlp for the first, sadalp. */
-#define GLOW_A64_GATES_SUM(codes, op, to, w, sum) \
-  "smull " sum ".8h, " w ".8b, v0.8b\n" ".if " codes " > 8\n" "smlal2 " sum ".8h, " w ".16b, v0.16b\n" ".endif\n" \
-  op " " to ".4s, " sum ".8h\n"
+/* `to` = or += the products of so many codes in v0 with weights, step by step of all gates, so that none waits for its own
+ * result. `op`: saddlp for the first, sadalp. */
+#define GLOW_A64_GATES_LOW(w, sum) "smull " sum ".8h, " w ".8b, v0.8b\n"
+#define GLOW_A64_GATES_HIGH(w, sum) "smlal2 " sum ".8h, " w ".16b, v0.16b\n"
+#define GLOW_A64_GATES_SUM(op, to, sum) op " " to ".4s, " sum ".8h\n"
 /* Gates in v16-v19, or v16-v21, of the inputs; of the state in v22-v25, or v22-v27. */
+#define GLOW_A64_GATES_FOUR(part) part("v2", "v28") part("v3", "v29") part("v4", "v30") part("v5", "v31")
+#define GLOW_A64_GATES_SIX(part) GLOW_A64_GATES_FOUR(part) part("v6", "v1") part("v7", "v8")
 #define GLOW_A64_LSTM_FOUR(codes, op, a, b, c, d) \
-  GLOW_A64_GATES_SUM(codes, op, a, "v2", "v28") GLOW_A64_GATES_SUM(codes, op, b, "v3", "v29") \
-  GLOW_A64_GATES_SUM(codes, op, c, "v4", "v30") GLOW_A64_GATES_SUM(codes, op, d, "v5", "v31")
+  GLOW_A64_GATES_FOUR(GLOW_A64_GATES_LOW) ".if " codes " > 8\n" GLOW_A64_GATES_FOUR(GLOW_A64_GATES_HIGH) ".endif\n" \
+  GLOW_A64_GATES_SUM(op, a, "v28") GLOW_A64_GATES_SUM(op, b, "v29") GLOW_A64_GATES_SUM(op, c, "v30") \
+  GLOW_A64_GATES_SUM(op, d, "v31")
 #define GLOW_A64_LSTM_BLOCK(op, ...) \
-  "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" \
-  GLOW_A64_LSTM_FOUR("16", op, __VA_ARGS__)
+  "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]]\n" "ldp q4, q5, [%[stream], #32]\n" \
+  "add %[stream], %[stream], #64\n" GLOW_A64_LSTM_FOUR("16", op, __VA_ARGS__)
 #define GLOW_A64_LSTM_LEFT(more, op, ...) \
   "ldr q0, [%[from]], #16\n" "ldr q2, [%[stream]]\n" "ldur q3, [%[stream], #" more "]\n" \
   "ldur q4, [%[stream], #(2*" more ")]\n" "ldur q5, [%[stream], #(3*" more ")]\n" \
   "add %[stream], %[stream], #(4*" more ")\n" GLOW_A64_LSTM_FOUR(more, op, __VA_ARGS__)
 #define GLOW_A64_GRU_SIX(codes, op, a, b, c, d, e, f) \
-  GLOW_A64_LSTM_FOUR(codes, op, a, b, c, d) GLOW_A64_GATES_SUM(codes, op, e, "v6", "v28") GLOW_A64_GATES_SUM(codes, op, f, "v7", "v29")
+  GLOW_A64_GATES_SIX(GLOW_A64_GATES_LOW) ".if " codes " > 8\n" GLOW_A64_GATES_SIX(GLOW_A64_GATES_HIGH) ".endif\n" \
+  GLOW_A64_GATES_SUM(op, a, "v28") GLOW_A64_GATES_SUM(op, b, "v29") GLOW_A64_GATES_SUM(op, c, "v30") \
+  GLOW_A64_GATES_SUM(op, d, "v31") GLOW_A64_GATES_SUM(op, e, "v1") GLOW_A64_GATES_SUM(op, f, "v8")
 #define GLOW_A64_GRU_BLOCK(op, ...) \
-  "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" \
-  "ldp q6, q7, [%[stream]], #32\n" GLOW_A64_GRU_SIX("16", op, __VA_ARGS__)
+  "ldr q0, [%[from]], #16\n" "ldp q2, q3, [%[stream]]\n" "ldp q4, q5, [%[stream], #32]\n" \
+  "ldp q6, q7, [%[stream], #64]\n" "add %[stream], %[stream], #96\n" GLOW_A64_GRU_SIX("16", op, __VA_ARGS__)
 #define GLOW_A64_GRU_LEFT(more, op, ...) \
   "ldr q0, [%[from]], #16\n" "ldr q2, [%[stream]]\n" "ldur q3, [%[stream], #" more "]\n" \
   "ldur q4, [%[stream], #(2*" more ")]\n" "ldur q5, [%[stream], #(3*" more ")]\n" \
@@ -46,11 +52,13 @@
   ".if " times "\n" label ": .rept " blocks "\n" block("sadalp", __VA_ARGS__) ".endr\n" ".endif\n" \
   ".if " times " > 1\n" "subs %w[times], %w[times], #1\n" "b.ne " label "b\n" ".endif\n" \
   ".if " whole " && " more "\n" left(more, "sadalp", __VA_ARGS__) ".endif\n"
-/* Four sums of each of four in `to`. */
-#define GLOW_A64_GATES_PAIRS(to, a, b, c, d) \
-  "addp " to ".4s, " a ".4s, " b ".4s\n" "addp " c ".4s, " c ".4s, " d ".4s\n" "addp " to ".4s, " to ".4s, " c ".4s\n"
-#define GLOW_A64_GATES_SCALED(sum, bias, scale) \
-  "add " sum ".4s, " sum ".4s, " bias ".4s\n" "scvtf " sum ".4s, " sum ".4s\n" "fmul " sum ".4s, " sum ".4s, " scale ".4s\n"
+/* Four sums of each of four in `a`, of two fours that take turns. */
+#define GLOW_A64_GATES_PAIRS(a, b, c, d, e, f, g, h) \
+  "addp " a ".4s, " a ".4s, " b ".4s\n" "addp " c ".4s, " c ".4s, " d ".4s\n" "addp " e ".4s, " e ".4s, " f ".4s\n" \
+  "addp " g ".4s, " g ".4s, " h ".4s\n" "addp " a ".4s, " a ".4s, " c ".4s\n" "addp " e ".4s, " e ".4s, " g ".4s\n"
+#define GLOW_A64_GATES_ADDED(sum, bias) "add " sum ".4s, " sum ".4s, " bias ".4s\n"
+#define GLOW_A64_GATES_REAL(sum) "scvtf " sum ".4s, " sum ".4s\n"
+#define GLOW_A64_GATES_SCALED(sum, scale) "fmul " sum ".4s, " sum ".4s, " scale ".4s\n"
 #define GLOW_A64_GATES_ROUNDED(sum) "fcvtns " sum ".4s, " sum ".4s\n" "sqxtn " sum ".4h, " sum ".4s\n"
 
 /* name: the gates of all cells, four of each, `times` cells or pairs of cells; by how many blocks own and past sums are. */
@@ -62,7 +70,7 @@
                      : [stream] "+&r"(stream), [gates] "+&r"(gates), [count] "+&r"(count), [from] "=&r"(from),            \
                        [times] "=&r"(times)                                                                               \
                      : [codes] "r"(codes)                                                                                 \
-                     : "v0", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",  \
+                     : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",  \
                        "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");                           \
   }
 #define GLOW_A64_LSTM(name, whole, blocks, times, more, past_whole, past_blocks, past_times, past_more)                   \
@@ -71,9 +79,10 @@
                         "v16", "v17", "v18", "v19")                                                                       \
     GLOW_A64_GATES_SUMS("2", GLOW_A64_LSTM_BLOCK, GLOW_A64_LSTM_LEFT, past_whole, past_blocks, past_times, past_more,     \
                         "v22", "v23", "v24", "v25"),                                                                      \
-    GLOW_A64_GATES_PAIRS("v16", "v16", "v17", "v18", "v19") GLOW_A64_GATES_PAIRS("v22", "v22", "v23", "v24", "v25")       \
-    "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n"                                                     \
-    GLOW_A64_GATES_SCALED("v16", "v2", "v4") GLOW_A64_GATES_SCALED("v22", "v3", "v5")                                     \
+    "ldp q2, q3, [%[stream]]\n" "ldp q4, q5, [%[stream], #32]\n" "add %[stream], %[stream], #64\n"                        \
+    GLOW_A64_GATES_PAIRS("v16", "v17", "v18", "v19", "v22", "v23", "v24", "v25")                                          \
+    GLOW_A64_GATES_ADDED("v16", "v2") GLOW_A64_GATES_ADDED("v22", "v3") GLOW_A64_GATES_REAL("v16")                        \
+    GLOW_A64_GATES_REAL("v22") GLOW_A64_GATES_SCALED("v16", "v4") GLOW_A64_GATES_SCALED("v22", "v5")                      \
     "fadd v16.4s, v16.4s, v22.4s\n" GLOW_A64_GATES_ROUNDED("v16") "str d16, [%[gates]], #8\n")
 #define GLOW_A64_GRU(name, whole, blocks, times, more, past_whole, past_blocks, past_times, past_more)                    \
   GLOW_A64_GATES(name,                                                                                                    \
@@ -81,11 +90,12 @@
                         "v16", "v17", "v18", "v19", "v20", "v21")                                                         \
     GLOW_A64_GATES_SUMS("2", GLOW_A64_GRU_BLOCK, GLOW_A64_GRU_LEFT, past_whole, past_blocks, past_times, past_more,       \
                         "v22", "v23", "v24", "v25", "v26", "v27"),                                                        \
-    GLOW_A64_GATES_PAIRS("v16", "v16", "v17", "v19", "v20") GLOW_A64_GATES_PAIRS("v22", "v22", "v23", "v25", "v26")       \
-    GLOW_A64_GATES_PAIRS("v18", "v18", "v24", "v21", "v27")                                                               \
-    "ldp q2, q3, [%[stream]], #32\n" "ldp q4, q5, [%[stream]], #32\n" "ldp q6, q7, [%[stream]], #32\n"                    \
-    GLOW_A64_GATES_SCALED("v16", "v2", "v5") GLOW_A64_GATES_SCALED("v22", "v3", "v6")                                     \
-    GLOW_A64_GATES_SCALED("v18", "v4", "v7")                                                                              \
+    "ldp q2, q3, [%[stream]]\n" "ldp q4, q5, [%[stream], #32]\n" "ldp q6, q7, [%[stream], #64]\n"                         \
+    "add %[stream], %[stream], #96\n" GLOW_A64_GATES_PAIRS("v16", "v17", "v19", "v20", "v22", "v23", "v25", "v26")        \
+    "addp v18.4s, v18.4s, v24.4s\n" "addp v21.4s, v21.4s, v27.4s\n" GLOW_A64_GATES_ADDED("v16", "v2")                     \
+    GLOW_A64_GATES_ADDED("v22", "v3") "addp v18.4s, v18.4s, v21.4s\n" GLOW_A64_GATES_REAL("v16")                          \
+    GLOW_A64_GATES_REAL("v22") GLOW_A64_GATES_ADDED("v18", "v4") GLOW_A64_GATES_SCALED("v16", "v5")                       \
+    GLOW_A64_GATES_SCALED("v22", "v6") GLOW_A64_GATES_REAL("v18") GLOW_A64_GATES_SCALED("v18", "v7")                      \
     "fadd v16.4s, v16.4s, v22.4s\n" GLOW_A64_GATES_ROUNDED("v16") GLOW_A64_GATES_ROUNDED("v18")                           \
     "zip1 v16.4s, v16.4s, v18.4s\n" "str q16, [%[gates]], #16\n")
 

@@ -15,6 +15,19 @@ static inline float32x4_t glow_rounded_f32x4(float32x4_t x) {
   return x;
 }
 
+/* A divisor, and 1 / divisor rounded once. */
+typedef struct {
+  float32x4_t divisor, inverse;
+} glow_neon_divisor_t;
+
+/* The quotient as it is rounded once: a product with the inverse, and two steps with fused remainders. Denormal remainders may
+ * change what is less than 2^-100. */
+static inline float32x4_t glow_neon_quotient(float32x4_t x, const glow_neon_divisor_t *by) {
+  float32x4_t ratio = vmulq_f32(x, by->inverse);
+  ratio = vfmaq_f32(ratio, vfmsq_f32(x, ratio, by->divisor), by->inverse);
+  return vfmaq_f32(ratio, vfmsq_f32(x, ratio, by->divisor), by->inverse);
+}
+
 /* rne(v) + zp of eight values, saturated to 16 bits */
 static inline int16x8_t glow_round_s16x8(float32x4_t low, float32x4_t high, int16x8_t zp) {
   return vqaddq_s16(vcombine_s16(vqmovn_s32(vcvtnq_s32_f32(low)), vqmovn_s32(vcvtnq_s32_f32(high))), zp);

@@ -82,6 +82,23 @@ static inline int16x8_t glow_neon_codes_u8(const uint8_t *from) {
   return vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from)));
 }
 
+/* eight codes of 16 bits minus zp as floats */
+static inline glow_neon_reals_t glow_neon_reals_s16(const int16_t *from, int32_t zp) {
+  const int16x8_t codes = vld1q_s16(from);
+  glow_neon_reals_t r;
+  r.low = vcvtq_f32_s32(vsubq_s32(vmovl_s16(vget_low_s16(codes)), vdupq_n_s32(zp)));
+  r.high = vcvtq_f32_s32(vsubq_s32(vmovl_s16(vget_high_s16(codes)), vdupq_n_s32(zp)));
+  return r;
+}
+
+static inline glow_neon_reals_t glow_neon_reals_u16(const uint16_t *from, int32_t zp) {
+  const uint16x8_t codes = vld1q_u16(from);
+  glow_neon_reals_t r;
+  r.low = vcvtq_f32_s32(vsubq_s32(vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(codes))), vdupq_n_s32(zp)));
+  r.high = vcvtq_f32_s32(vsubq_s32(vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(codes))), vdupq_n_s32(zp)));
+  return r;
+}
+
 /* the sum of `count` adjacent codes */
 static inline int32_t glow_neon_row_sum(const int8_t *from, int32_t count) {
   int32x4_t sums = vdupq_n_s32(0);

@@ -13,6 +13,7 @@ from glowc.kernels.simd.add_terms import fixed_terms, point_of
 from glowc.kernels.simd.stream import blocks, stream
 from tests.kernels.case import Case, make_case
 from tests.kernels.params import row_params
+from tests.ops.test_conv import geometry
 from tests.ops.test_fully_connected import layer
 from tests.ops.test_requant_shift import ENDS, conv_case, fc_case, scales
 
@@ -48,6 +49,8 @@ def kernel_cases() -> Iterator[Case]:
             yield conv_case(rng, DType.S8, pad=k // 2, k=k, shape=shape, rest=1)
     for k, n in ((16, 12), (45, 21)):
         yield fc_case(rng, DType.S8, k, n, rest=1)
+    for k in (17, 35):  # columns of a window: printed one after the other, and in a loop
+        yield geometry(rng, h=1, w=20, c=9, out_c=9, group=9, k=(1, k), pads=(0, k // 2, 0, k // 2))
 
 
 def test_last_block_ends_with_the_last_output() -> None:

@@ -189,6 +189,9 @@ def kernel_cases() -> Iterator[Case]:
     saturated gates, cells and states.
     """
     rng = np.random.default_rng(6)
+    for dirs, starts in ((2, 0), (1, 1)):  # more weights than a data cache keeps
+        yield layer_case(rng, ("lstm", None), (6, 1, 70, 53), 2000, -127, dirs=dirs, starts=starts)
+    yield layer_case(rng, ("lstm", None), (3, 1, 300, 20), 2000, -127)
     for cell, before in (("lstm", None), ("gru", 1), ("gru", 0)):
         for sizes in ((1, 1, 1, 1), (4, 2, 5, 7), (2, 1, 40, 33), (5, 3, 17, 4), (2, 1, 163, 12), (2, 1, 3, 160)):
             yield layer_case(rng, (cell, before), sizes, 2000, -127)

@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
+from glowc.graph.types import DType
+from glowc.kernels.common.reals import SAME_FUNCTIONS as SAME
+from glowc.kernels.common.reals import with_same_functions
 from glowc.machine.link import build_elf
 from glowc.machine.qemu import run_elf
+from glowc.ops.unary import words
 from glowc.paths import data_dir
 from tests.conftest import require_tool
 
 BATCH = 1024
+SAME_FUNCTIONS = tuple(sorted(SAME))
 FUNCTIONS = ("exp", "expm1", "tanh", "erf", "sigmoid", "gelu", "gelu_tanh")
-SMALL = 2.0**-125
+SMALL, TINY = 2.0**-125, 2.0**-100
 _CALL = "  {{ glow_{isa}_fn_store_four(out + {index} * BATCH + i, glow_{isa}_fn_{name}(x)); }}\n"
 _PROGRAM = """
 #include "glow_io.h"
@@ -55,10 +60,30 @@ def _program(board: str) -> str:
     isa, vector, load, store = MACHINES[board]
     four = f"static inline void glow_{isa}_fn_store_four(float *to, {vector} v) {{ {store}; }}"
     calls = "".join(_CALL.format(isa=isa, index=k, name=name) for k, name in enumerate(FUNCTIONS))
-    return _PROGRAM.format(
-        header=f"glow_{isa}_elementary.h", batch=BATCH, count=len(FUNCTIONS), four=four, vector=vector, load=load,
-        calls=calls,
-    )  # fmt: skip
+    return _printed(f"glow_{isa}_elementary.h", len(FUNCTIONS), four, vector, load, calls)
+
+
+def _same_program(board: str) -> str:
+    """Return a program of the functions of vectors, each with that of single floats after it."""
+    isa, vector, load, store = MACHINES[board]
+    calls = ""
+    for k, name in enumerate(SAME_FUNCTIONS):
+        more = ", 1.702f" if name in ("swish", "quick_gelu") else ""
+        to = f"out + {2 * k} * BATCH + i"
+        calls += f"  glow_store_four({to}, glow_{isa}_same_fn_{name}(x{more}));\n"
+        calls += f"  glow_store_plain({to} + BATCH, in + i);\n".replace("plain", name)
+    four = f"static inline void glow_store_four(float *to, {vector} v) {{ {store}; }}\n"
+    for name in SAME_FUNCTIONS:
+        text = words(4, name, DType.F32, 1.702, 0.0).expr
+        body = "for (int32_t k = 0; k < 4; k++) { const float x = in4[k]; (void)a; to[k] = " + text + "; }"
+        head = f"static inline void glow_store_{name}(float *to, const float *in4) "
+        four += head + "{ const float a = 1.702f; " + with_same_functions(body) + " }\n"
+    headers = f'glow_{isa}_same.h"\n#include "glow_same.h'
+    return _printed(headers, 2 * len(SAME_FUNCTIONS), four, vector, load, calls)
+
+
+def _printed(header: str, count: int, four: str, vector: str, load: str, calls: str) -> str:
+    return _PROGRAM.format(header=header, batch=BATCH, count=count, four=four, vector=vector, load=load, calls=calls)
 
 
 def _inputs(count: int) -> np.ndarray:
@@ -72,19 +97,25 @@ def _inputs(count: int) -> np.ndarray:
 
 
 def _run(board_name: str, x: np.ndarray, folder: Path) -> dict[str, np.ndarray]:
+    out = _outputs(board_name, _program(board_name), x, folder, len(FUNCTIONS))
+    return dict(zip(FUNCTIONS, out, strict=True))
+
+
+def _outputs(board_name: str, program: str, x: np.ndarray, folder: Path, count: int) -> np.ndarray:
+    """Return [count, n] of what a program for a board makes of n numbers."""
     board = load_board(*board_name.split())
     require_tool(board.cpu.cc)
     if board.run_argv[0] != "{elf}":
         require_tool(board.run_argv[0])
     source = folder / "main.c"
-    source.write_text(_program(board_name))
+    source.write_text(program)
     runtime = data_dir("runtime_c")
     includes = (runtime, *(runtime / name for name in ("io", "fpu", "simd", "mve", "wide")))
     elf = build_elf([source], board, folder / "elementary.elf", include_dirs=includes)
     x.tofile(folder / "in.bin")
     run_elf(elf.path, board, cwd=folder)
-    out = np.fromfile(folder / "out.bin", np.float32).reshape(-1, len(FUNCTIONS), BATCH)
-    return {name: out[:, k].reshape(-1) for k, name in enumerate(FUNCTIONS)}
+    out = np.fromfile(folder / "out.bin", np.float32).reshape(-1, count, BATCH)
+    return out.transpose(1, 0, 2).reshape(count, -1)
 
 
 def _ulps(y: np.ndarray, want: np.ndarray) -> float:
@@ -116,3 +147,15 @@ def test_errors_are_as_stated(board: str, tmp_path: Path) -> None:
         assert np.max(np.abs(y["gelu"][finite] - gelu) / np.abs(v)) <= 1.6e-7
         by_tanh = v / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
         assert np.max(np.abs(y["gelu_tanh"][finite] - by_tanh) / np.abs(v)) <= 2e-7
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("board", ["mps3-an547", "linux-aarch64"])
+def test_functions_between_codes_of_16_bits_have_the_bits_of_single_floats(board: str, tmp_path: Path) -> None:
+    codes = np.arange(-32768, 32768, dtype=np.float32)
+    x = np.concatenate([codes * np.float32(scale) for scale in (8 / 32768, 3.1e-5, 0.0023)])
+    out = _outputs(board, _same_program(board), x, tmp_path, 2 * len(SAME_FUNCTIONS))
+    for name, lanes, single in zip(SAME_FUNCTIONS, out[::2], out[1::2], strict=True):
+        normal = np.abs(single) > TINY
+        assert np.array_equal(lanes[normal].view(np.uint32), single[normal].view(np.uint32)), name
+        assert np.all(np.abs(lanes[~normal]) <= TINY), name

@@ -4,8 +4,8 @@ runtime_c/glow_elementary.h has functions of single floats, and instruction sets
 
 Reals between codes of 16 bits are the definition on every CPU, with functions whose bits are the same on each: a last
 bit of a real seldom changes a code of 8 bits, but one of thousands of 16 bits. So these instructions have the plain
-variant, which adds in index order. exp, tanh and erf are those of runtime_c/glow_same.h; other functions of libm are
-computed in double and rounded once. Layers with float weights stay as in float models.
+variant, which adds in index order, or one with `same_bits`. exp, tanh and erf are those of runtime_c/glow_same.h; other
+functions of libm are computed in double and rounded once. Layers with float weights stay as in float models.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ FUNCTIONS = frozenset(
     {"elu", "erf", "exp", "gelu", "gelu_tanh", "quick_gelu", "selu", "sigmoid", "swish", "tanh"}
 )  # fmt: skip
 """By the names of glowc.ops.unary_table."""
+SAME_FUNCTIONS = frozenset({"erf", "exp", "gelu", "quick_gelu", "sigmoid", "swish", "tanh"})
+"""Those that runtime_c/glow_elementary.h computes by the operations of glowc.ops.unary_table, in the same order."""
 SAME_HEADER = "glow_same.h"
 _OURS = re.compile(r"\b(exp|tanh|erf)f\(")
 _LIBM = re.compile(r"\b(log|log1p|log2|pow|sin|cos|tan|sinh|cosh|asin|acos|atan|asinh|acosh|atanh)f\(")
@@ -28,6 +30,11 @@ _LIBM = re.compile(r"\b(log|log1p|log2|pow|sin|cos|tan|sinh|cosh|asin|acos|atan|
 def accepts_function(instr: Instr) -> bool:
     """Accept a function of float32 that the header has."""
     return instr.params["op"] in FUNCTIONS and instr.operand("out").type.dtype is DType.F32
+
+
+def accepts_same_function(instr: Instr) -> bool:
+    """Accept a function of float32 that vectors compute by the operations of the plain variant."""
+    return accepts_function(instr) and instr.params["op"] in SAME_FUNCTIONS
 
 
 def accepts_softmax(instr: Instr) -> bool:

@@ -19,7 +19,7 @@ from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _ROWS = 16  # of a window, whose addresses are on the stack
-_OUTSIDE = 112  # bytes: layers of up to as many channels share the pixel outside of the image
+_OUTSIDE = 112  # bytes: layers of more than a vector and up to as many channels share the pixel outside of the image
 _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
 
 
@@ -29,7 +29,7 @@ class DepthwisePlan(LayerPlan):
 
     `doubled`: two pixels of eight channels are taken as one of sixteen; `offset`: weights have a zero point. Biases
     and scales are in the stream of weights; in the operand `biases` is a pixel outside of the image. The taps
-    of a row are taken in so many `pairs` (path "any"), or singly.
+    of a row are taken in so many `pairs` (path "any") and one that is left, or singly.
     """
 
     k_h: int
@@ -40,10 +40,13 @@ class DepthwisePlan(LayerPlan):
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept int8 layers whose input channels are adjacent; fewer than output channels if a byte can number them."""
+    """Accept int8 layers whose input channels are adjacent; fewer than output channels if a byte can number them.
+
+    Of fewer channels than half a vector products of pairs take fewer cycles.
+    """
     shape = Conv.of(instr)
     plain = shape.in_c == shape.groups and (shape.in_c == shape.out_c or shape.in_c <= 1 << 8) and shape.in_ch == 1
-    return has_codes(instr) and plain and shape.k_h <= _ROWS
+    return has_codes(instr) and plain and shape.k_h <= _ROWS and shape.out_c >= VECTOR // 2
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
@@ -52,7 +55,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     weights = constants["weights"].reshape(-1, shape.out_c)
     bias = folded_bias(constants["bias"], (weights.astype(np.int64) - instr.int_("w_zp")).sum(0), in_zp)
     ends = Ends.of(constants, shape.out_c)
-    outside = np.full(-(-shape.in_c // _OUTSIDE) * _OUTSIDE, in_zp, np.int8)
+    step = VECTOR if shape.in_c <= VECTOR else _OUTSIDE
+    outside = np.full(-(-shape.in_c // step) * step, in_zp, np.int8)
     nine = shape.k_h == shape.k_w == 3 and shape.in_c == shape.out_c and instr.int_("w_zp") == 0
     made = _nine(instr, weights, bias, ends) if nine and pairs_fit(weights) else None
     packed, plan = made or _any(instr, weights, bias, ends)
@@ -90,19 +94,17 @@ def straight_form(
 def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tuple[np.ndarray, DepthwisePlan]:
     shape, offset = Conv.of(instr), instr.int_("w_zp") != 0
     gathered = shape.in_c != shape.out_c
-    even = _even_rows(weights, shape)
-    paired = not gathered and not offset and shape.k_w > 1 and pairs_fit(even)
-    forms = "_gathered" if gathered else "", "_offset" if offset else "", "_pairs" if paired else ""
+    paired = not gathered and not offset and shape.k_w > 1 and pairs_fit(_in_pairs(weights, shape))
+    pairs = ("_odd" if shape.k_w % 2 else "_pairs") if paired else ""
+    forms = "_gathered" if gathered else "", "_offset" if offset else "", pairs
     run = "glow_mve_dw" + "".join(forms) + ("" if ends.shifts is None else "_factors")
-    packed = any_taps(even if paired else weights, bias, ends, shape.in_c)
-    pairs = (shape.k_w + 1) // 2 if paired else 0
-    return packed, DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset, pairs=pairs)
+    packed = any_taps(weights, bias, ends, shape.in_c)
+    return packed, DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset, pairs=shape.k_w // 2 * paired)
 
 
-def _even_rows(weights: np.ndarray, shape: Conv) -> np.ndarray:
-    """Return weights[taps, C] with a tap of zero at the end of each row of an odd number."""
-    rows = weights.reshape(shape.k_h, shape.k_w, -1)
-    return np.pad(rows, ((0, 0), (0, shape.k_w % 2), (0, 0))).reshape(-1, shape.out_c)
+def _in_pairs(weights: np.ndarray, shape: Conv) -> np.ndarray:
+    """Return weights[taps, C] without the last of each row of an odd number."""
+    return weights.reshape(shape.k_h, shape.k_w, -1)[:, : shape.k_w // 2 * 2].reshape(-1, shape.out_c)
 
 
 def _is_doubled(shape: Conv) -> bool:

@@ -16,7 +16,7 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.lines import is_long
 from glowc.kernels.common.lines import prepare as prepare_lines
-from glowc.kernels.common.reals import accepts_function
+from glowc.kernels.common.reals import accepts_function, accepts_same_function
 from glowc.kernels.common.reals import accepts_softmax as accepts_float_softmax
 from glowc.kernels.common.rows import are_centred
 from glowc.kernels.common.widths import accepts_widths, prepare_widths
@@ -30,15 +30,24 @@ def _is_byte(instr: Instr, role: str) -> bool:
     return instr.operand(role).type.dtype in (DType.S8, DType.U8)
 
 
+def _is_short(instr: Instr, role: str) -> bool:
+    return _is_byte(instr, role) or instr.operand(role).type.dtype in (DType.S16, DType.U16)
+
+
 def accepts_bytes(instr: Instr) -> bool:
     """Accept inputs of one byte."""
     return _is_byte(instr, "in")
 
 
+def accepts_dequantize(instr: Instr) -> bool:
+    """Accept inputs of one byte or two."""
+    return _is_short(instr, "in")
+
+
 def accepts_quantize(instr: Instr) -> bool:
-    """Accept float32 to bytes."""
+    """Accept float32 to one byte or two."""
     from_real = instr.operand("in").type.dtype is DType.F32
-    return _is_byte(instr, "out") and from_real and is_moderate(float(instr.params["scale"]))
+    return _is_short(instr, "out") and from_real and is_moderate(float(instr.params["scale"]))
 
 
 def accepts_requantize(instr: Instr) -> bool:
@@ -93,6 +102,10 @@ _IN_PLACE = replace(FAST, in_place=True)
 _CODES = replace(_IN_PLACE, header="glow_mve_elementwise.h")
 _REALS = replace(_IN_PLACE, header="glow_mve_reals.h")
 _FLOATS = replace(_IN_PLACE, rank=25, header="glow_mve_elementary.h")
+_SAME = replace(
+    _FLOATS, form="same", accepts=accepts_same_function, template="{}_same", header="glow_mve_same.h",
+    same_bits=True, costs_of="mve",
+)  # fmt: skip
 _PRODUCT = replace(PAIRWISE, accepts=accepts_product, prepare=prepare_product, header="glow_mve_reals.h")
 _WIDE_PAIRS = replace(PAIRWISE, accepts=_is_centred, header="glow_mve_reals16.h")
 _WIDTHS = replace(
@@ -106,7 +119,7 @@ _LINES = replace(
 
 VARIANTS = {
     "add_s16": (replace(_WIDE_PAIRS, accepts=accepts_wide_sum),),
-    "dequantize": (replace(_CODES, accepts=accepts_bytes),),
+    "dequantize": (replace(_CODES, accepts=accepts_dequantize),),
     "flip_sign": (replace(_CODES, accepts=accepts_bytes),),
     "layer_norm_f32": (_FLOATS,),
     "layer_norm_s8": (_REALS,),
@@ -122,5 +135,5 @@ VARIANTS = {
     "softmax_f32": (replace(_FLOATS, accepts=accepts_float_softmax),),
     "softmax_s16w": (replace(_REALS, accepts=accepts_wide_softmax, header="glow_mve_softmax16.h"),),
     "softmax_s8": (replace(_REALS, accepts=accepts_softmax),),
-    "unary": (replace(_FLOATS, accepts=accepts_function),),
+    "unary": (replace(_FLOATS, accepts=accepts_function), _SAME),
 }

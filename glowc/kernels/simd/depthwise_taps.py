@@ -27,7 +27,7 @@ OUTPUTS = 8
 PIXELS = 4
 _CHUNK = {"a32": 5, "a64": 8}  # taps of a kernel row whose weights stay in registers
 _ROWS = 8  # of windows, by which they share functions
-_UNROLLED = 16  # columns of a kernel row; wider ones take one tap at a time
+_UNROLLED = 32  # columns of a kernel row; wider ones take one tap at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

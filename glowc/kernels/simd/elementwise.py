@@ -17,7 +17,7 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.lines import is_long
 from glowc.kernels.common.lines import prepare as prepare_lines
-from glowc.kernels.common.reals import accepts_function, accepts_softmax
+from glowc.kernels.common.reals import accepts_function, accepts_same_function, accepts_softmax
 from glowc.kernels.common.rows import RowPlan, accepts_rows, steps
 from glowc.kernels.common.widths import accepts_widths, prepare_widths
 from glowc.kernels.features import Stated
@@ -56,8 +56,8 @@ def _accepts_long(instr: Instr) -> bool:
 
 
 def _accepts_dequantize(instr: Instr) -> bool:
-    """Accept bytes to float32."""
-    return _kind(instr, "in") in _BYTES and _accepts_vector(instr) and is_normal(instr, "scale")
+    """Accept bytes and halfwords to float32."""
+    return _kind(instr, "in") in (*_BYTES, *_HALFWORDS) and _accepts_vector(instr) and is_normal(instr, "scale")
 
 
 def _accepts_requantize(instr: Instr) -> bool:
@@ -105,6 +105,10 @@ _IN_PLACE = replace(CODES, in_place=True)
 _A64 = replace(_IN_PLACE, header="glow_neon.h")
 _SOFTMAX = replace(_A64, accepts=_accepts_softmax, scratch_bytes=lambda instr: 4 * instr.int_("n"))
 _FLOATS = replace(_IN_PLACE, header="glow_neon_elementary.h")
+_SAME = replace(
+    _FLOATS, form="same", accepts=accepts_same_function, template="{}_same", header="glow_neon_same.h",
+    same_bits=True, costs_of="a64",
+)  # fmt: skip
 _LINES = replace(
     _IN_PLACE, header="glow_neon_lines.h", packs=frozenset({"lines"}),
     accepts=partial(is_long, LEAST), prepare=partial(prepare_lines, 4),
@@ -135,5 +139,5 @@ VARIANTS = {
     "softmax_s16w": (replace(_SOFTMAX, header="glow_neon_codes16.h"),),
     "softmax_s8": (_SOFTMAX,),
     "softmax_s8p": (replace(_SOFTMAX, template="softmax_s8p"),),
-    "unary": both(replace(_FLOATS, accepts=accepts_function)),
+    "unary": (*both(replace(_FLOATS, accepts=accepts_function)), _SAME),
 }  # fmt: skip
