@@ -370,6 +370,7 @@ def _samples() -> Iterator[Sample]:
     yield from eights
     yield from _sixteens(eights)
     yield from (Sample(kind, (n,)) for n in _LENGTHS for kind in WIDTHS)
+    yield from (Sample(kind, (n,), sixteen=True) for n in _LENGTHS for kind in ("sigmoid", "tanh"))
     yield from (*_all_codes(), *_loud(), *_stems(), *_small_things())
 
 
