@@ -1,4 +1,4 @@
-"""Layers that TensorFlow Lite alone has, as scripts/fit_costs.py measures them: memories, cells, transposed windows."""
+"""Layers that TensorFlow Lite alone has, as scripts/fit_costs.py measures them: memories, cells, sums of int16."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from cost_sample import Sample
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.tflite.writer import Build, Quant, Tensor, quant
+from tests.tflite.writer import Build, Tensor, quant
 
 _X, _W, _STATE = quant(0.02, 5), quant(0.01), quant(1 / 128, 3)
-_VALID = 1
 
 
 def _codes(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -48,21 +47,6 @@ def _cells(build: Build, s: Sample, name: str, rng: np.random.Generator) -> None
     build.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, out, fusedActivationFunction=4, cellClip=0.0, timeMajor=False)
 
 
-def _transposed(build: Build, s: Sample, name: str, rng: np.random.Generator) -> None:
-    """Add a transposed convolution, on int16 where the kind says so."""
-    (h, w, c), (k_h, k_w), (s_h, s_w) = s.hwc, s.k, (s.stride if s.k[0] > 1 else 1, s.stride)
-    kind = "int16" if s.kind.endswith("16") else "int8"
-    size = (max(k_h - s_h, 0) + h * s_h, max(k_w - s_w, 0) + w * s_w)
-    scales = Quant((0.01,) * s.out_c, (0,) * s.out_c)
-    x = build.input((1, h, w, c), kind, quant(0.001) if kind == "int16" else _X)
-    inputs = [
-        build.const(np.array((1, *size, s.out_c), np.int32)),
-        build.const(_codes(rng, s.out_c, k_h, k_w, c), scales), x,
-    ]  # fmt: skip
-    out = Tensor((1, *size, s.out_c), kind, quant(0.002 if kind == "int16" else 0.6), name=name)
-    build.op("TRANSPOSE_CONV", inputs, out, padding=_VALID, strideH=s_h, strideW=s_w)
-
-
 def _rescaled(build: Build, s: Sample, name: str, _: np.random.Generator) -> None:
     """Add a change of the scale of int16 codes."""
     x = build.input((1, *s.hwc), "int16", quant(0.0013))
@@ -75,9 +59,16 @@ def _quantized(build: Build, s: Sample, name: str, _: np.random.Generator) -> No
     build.op("QUANTIZE", [x], Tensor((1, *s.hwc), "int8", _X, name=name))
 
 
+def _pairs(build: Build, s: Sample, name: str, _: np.random.Generator) -> None:
+    """Add a sum or a product of int16 codes, of one scale or of two."""
+    even, op = s.out_c == 1, "ADD" if s.kind == "sums_16" else "MUL"
+    x, y = (build.input((1, *s.hwc), "int16", quant(scale)) for scale in (0.001, 0.001 if even else 0.0007))
+    build.op(op, [x, y], Tensor((1, *s.hwc), "int16", quant(0.0021 if op == "ADD" else 0.04), name=name))
+
+
 _KINDS: Mapping[str, Callable[[Build, Sample, str, np.random.Generator], None]] = {
-    "svdf": _memory, "cells": _cells, "transposed": _transposed, "transposed_16": _transposed, "rescaled": _rescaled,
-    "quantized": _quantized,
+    "svdf": _memory, "cells": _cells, "rescaled": _rescaled,
+    "quantized": _quantized, "sums_16": _pairs, "products_16": _pairs,
 }  # fmt: skip
 
 
@@ -104,22 +95,14 @@ TFLITE: tuple[Sample, ...] = (
     *(Sample("cells", sizes) for sizes in (
         (1, 24, 64), (1, 128, 64), (4, 16, 24), (10, 28, 20), (1, 200, 96), (6, 40, 40), (2, 64, 16), (12, 8, 8),
     )),
-    *(Sample(kind, hwc, out_c, k, stride) for kind in ("transposed", "transposed_16") for hwc, out_c, k, stride in (
-        ((1, 20, 32), 16, (3, 4), 2), ((6, 6, 12), 16, (3, 3), 2), ((1, 40, 16), 8, (1, 4), 2),
-        ((4, 8, 24), 12, (2, 2), 2), ((8, 8, 4), 4, (4, 4), 2), ((5, 5, 16), 20, (3, 3), 1),
-        ((1, 16, 48), 24, (1, 8), 4),
-    )),
     *(Sample(kind, (n,)) for kind in ("rescaled", "quantized") for n in (2, 40, 96, 300, 1000, 3000, 8000)),
+    *(Sample(kind, (n,), even) for kind in ("sums_16", "products_16") for even in (0, 1)
+      for n in (3, 48, 200, 1001, 4000)),
     *(Sample("cells", sizes) for sizes in (
         (28, 28, 20), (1, 257, 128), (16, 12, 12), (20, 10, 32), (3, 64, 64), (30, 8, 20), (8, 60, 12), (2, 96, 48),
     )),
     *(Sample("svdf", sizes, rank) for sizes, rank in (
         ((80, 32, 4), 1), ((24, 48, 16), 1), ((48, 12, 30), 2), ((20, 64, 8), 2), ((10, 40, 5), 1), ((60, 60, 10), 1),
-    )),
-    *(Sample(kind, hwc, out_c, k, stride) for kind in ("transposed", "transposed_16") for hwc, out_c, k, stride in (
-        ((1, 30, 24), 12, (3, 4), 2), ((10, 10, 8), 8, (3, 3), 2), ((1, 12, 64), 32, (1, 4), 2),
-        ((6, 6, 20), 10, (2, 2), 2), ((4, 4, 32), 16, (4, 4), 2), ((7, 9, 6), 12, (3, 3), 1),
-        ((1, 60, 8), 16, (1, 6), 3),
     )),
 )  # fmt: skip
 """All that are measured."""

@@ -31,6 +31,7 @@ from glowc.passes.layout.canonicalize_fc import CanonicalizeFc
 from glowc.passes.layout.hoist_slice import HoistSlice
 from glowc.passes.layout.sink_transpose import SinkTranspose
 from glowc.passes.layout.split_conv_transpose import SplitConvTranspose
+from glowc.passes.layout.split_fixed_transpose import SplitFixedTranspose
 from glowc.passes.layout.splits import SplitGroups, SplitHeads
 from glowc.passes.layout.transposes import (
     FoldTranspose,
@@ -88,6 +89,7 @@ PIPELINE: tuple[Step, ...] = (
     ),
     QuantizeWeights(),  # after fold-batchnorm: on the weights as onnxruntime sees them; before fold-qdq
     SplitConvTranspose(),  # after quantize-weights, which may give its weights
+    SplitFixedTranspose(),  # before merge-reshape, which joins its Reshapes with others
     Repeat((MoveQdq(), FuseActivation())),  # Q up through what split-conv-transpose added
     U8ToS8(),  # before fold-qdq: an operator may read u8 and write s8, but its kernel knows one kind
     FoldQdq(),  # everything between DQ and Q is one operator now

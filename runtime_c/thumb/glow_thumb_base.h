@@ -23,12 +23,13 @@
 #define GLOW_THUMB_ASM 0
 #endif
 
-/* Of layers that end in a multiplication and a shift: what the definition needs where the product with a scale may not
- * be enough (packing_m3_shift). */
+/* Of layers that end in multipliers and shifts: what the definition needs where the product with a scale may not be
+ * enough (kernels/thumb/fold.py). Those of TensorFlow Lite (glow_fixed_thumb.h) have shifts of their own. */
 typedef struct {
   const int32_t *mul;
   const int64_t *rest;
   int32_t shift;
+  const int8_t *shifts;
 } glow_thumb_shift_t;
 
 /* The code of channel o by the definition: clamp((sum * mul + rest) >> shift), or, without `shift`, glow_requant. */
@@ -37,6 +38,11 @@ GLOW_HOT GLOW_THUMB_NOINLINE static int32_t glow_thumb_slow(int32_t sum, const f
   if (shift == NULL) {
     return glow_requant(sum, *scale, zp, -128, 127);
   }
+#if defined(GLOW_FIXED_THUMB_H)
+  if (shift->shifts != NULL) {
+    return glow_q31_code(sum, shift->mul[o], shift->shifts[o], zp, -128, 127);
+  }
+#endif
   const int64_t code = (((int64_t)sum * shift->mul[o] + shift->rest[o]) >> shift->shift) + zp;
   return code < -128 ? -128 : (code > 127 ? 127 : (int32_t)code);
 }

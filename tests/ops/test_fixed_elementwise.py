@@ -29,6 +29,7 @@ def _pair(
     n, c = shape
     a = rng.integers(dtype.qmin, dtype.qmax + 1, (n, c)).astype(dtype.numpy)
     b = rng.integers(dtype.qmin, dtype.qmax + 1, (n if wide else 1, c)).astype(dtype.numpy)
+    a[-1, 0] = b[-1, 0] = dtype.qmin
     if wide:
         return Pairs(1, (n * c, 1, 1, 1, 1, 1), (1, 0, 0, 0, 0, 0), (1, 0, 0, 0, 0, 0)), {"a": a, "b": b}
     return Pairs(2, (n, c, 1, 1, 1, 1), (c, 1, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0)), {"a": a, "b": b}

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from glowc.kernels.common.assembly import Printed, joined
 from glowc.program.ir import Instr, Plan
 
+_LEAST = 8  # elements for which a loop over words pays
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlan(Plan):
@@ -65,6 +67,12 @@ def steps(instr: Instr) -> tuple[int, int]:
 def accepts_rows(instr: Instr) -> bool:
     """Accept rows of adjacent codes; those of one operand may be one code each."""
     return steps(instr) in ((1, 1), (1, 0), (0, 1))
+
+
+def accepts_dense_rows(instr: Instr) -> bool:
+    """Accept adjacent elements, and rows of at least eight of them that may be repeated."""
+    rank = instr.int_("rank")
+    return steps(instr) == (1, 1) and (rank == 1 or (rank == 2 and instr.int_("d1") >= _LEAST))
 
 
 def are_centred(instr: Instr) -> bool:

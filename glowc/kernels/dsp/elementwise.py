@@ -4,17 +4,18 @@ glow_dsp_codes16.h); codes of 8 bits to codes of 16 and back by SMLAW and SSAT (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from glowc.graph.types import DType
-from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.base import KernelVariant
+from glowc.kernels.common import pairs16
 from glowc.kernels.common.factors import is_right_shift
-from glowc.kernels.common.rows import are_centred
+from glowc.kernels.common.rows import accepts_dense_rows
 from glowc.kernels.common.widths import accepts_widths, prepare_widths
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.features import Stated
-from glowc.program.ir import Instr, Plan
-from glowc.program.kernel import Arrays
+from glowc.program.ir import Instr
 
 _BYTES = (DType.S8, DType.U8)
 _NARROW = (*_BYTES, DType.S16, DType.U16)
@@ -44,45 +45,16 @@ def _accepts_requantize(instr: Instr) -> bool:
     return _kind(instr, "in") in _NARROW and _kind(instr, "out") in _NARROW
 
 
-def accepts_add(instr: Instr) -> bool:
-    """Accept operands without broadcasting."""
-    return int(instr.params["rank"]) == 1 and instr.int_("a0") == instr.int_("b0") == 1
-
-
-def accepts_add_rows(instr: Instr) -> bool:
-    """Accept operands without broadcasting, or with adjacent elements in rows of at least eight."""
-    dense = int(instr.params["rank"]) == 2 and instr.int_("a1") == instr.int_("b1") == 1
-    return accepts_add(instr) or (dense and instr.int_("d1") >= 8)
-
-
 def _accepts_fixed_pairs(instr: Instr) -> bool:
-    """Accept the same where products are shifted to the right."""
-    return accepts_add_rows(instr) and is_right_shift(instr, "out_shift")
+    """Accept rows whose products are shifted to the right."""
+    return accepts_dense_rows(instr) and is_right_shift(instr, "out_shift")
 
 
-def _accepts_wide_pairs(instr: Instr) -> bool:
-    """Accept the same of codes of 16 bits around 0."""
-    return accepts_add_rows(instr) and are_centred(instr)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairsPlan(Plan):
-    """`ends` of the codes: 0, all of them; 1, those that are not negative; 2, others."""
-
-    ends: int
-
-
-def _prepare_wide_pairs(_: Arrays, instr: Instr) -> Prepared:
-    """Say between which ends the codes are."""
-    ends = {(-32768, 32767): 0, (0, 32767): 1}
-    return Prepared(plan=PairsPlan(ends=ends.get((instr.int_("out_min"), instr.int_("out_max")), 2)))
-
-
-ADD = KernelVariant("dsp", also=FPU, rank=4, header="glow_dsp_add.h", in_place=True, accepts=accepts_add_rows)
+ADD = KernelVariant("dsp", also=FPU, rank=4, header="glow_dsp_add.h", in_place=True, accepts=accepts_dense_rows)
 _CODES = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_codes.h")
 FLIP = replace(_CODES, also=frozenset(), in_place=True, accepts=_is_long)
 LUT = replace(FLIP, rank=4)  # after that for Armv7-M, which takes fewer instructions
-MULTIPLY = replace(_CODES, in_place=True, accepts=accepts_add_rows)
+MULTIPLY = replace(_CODES, in_place=True, accepts=accepts_dense_rows)
 _MULTIPLY_FIXED = replace(
     MULTIPLY, also=frozenset(), header="glow_dsp_mul_q31.h", accepts=_accepts_fixed_pairs
 )  # fmt: skip
@@ -92,7 +64,7 @@ REQUANTIZE = replace(_CODES, in_place=True, accepts=_accepts_requantize)
 _ROUND = KernelVariant("dsp", also=FPU, rank=10, header="glow_dsp_round.h", in_place=True)
 LAYER_NORM = _ROUND
 _WIDE = replace(
-    _ROUND, header="glow_dsp_codes16.h", accepts=_accepts_wide_pairs, prepare=_prepare_wide_pairs,
+    _ROUND, header="glow_dsp_codes16.h", accepts=pairs16.accepts, prepare=partial(pairs16.prepare, "dsp"),
 )  # fmt: skip
 SOFTMAX = replace(_ROUND, accepts=lambda instr: instr.int_("inner") == 1)
 WIDTHS = replace(
@@ -101,6 +73,7 @@ WIDTHS = replace(
 )  # fmt: skip
 
 VARIANTS = {
+    **pairs16.fixed_variants(("dsp",), "dsp", 10, sums=15, products=10),
     "add_s16": (replace(_WIDE, stated=Stated(outputs=14)),),
     "add_s8": (ADD,),
     "add_s8f": (ADD,),

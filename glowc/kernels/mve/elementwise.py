@@ -16,6 +16,7 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.lines import is_long
 from glowc.kernels.common.lines import prepare as prepare_lines
+from glowc.kernels.common.pairs16 import fixed_variants
 from glowc.kernels.common.reals import accepts_function, accepts_same_function
 from glowc.kernels.common.reals import accepts_softmax as accepts_float_softmax
 from glowc.kernels.common.rows import are_centred
@@ -118,6 +119,7 @@ _LINES = replace(
 )  # fmt: skip
 
 VARIANTS = {
+    **fixed_variants(("mve",), "mve", 20, sums=8, products=6),
     "add_s16": (replace(_WIDE_PAIRS, accepts=accepts_wide_sum),),
     "dequantize": (replace(_CODES, accepts=accepts_dequantize),),
     "flip_sign": (replace(_CODES, accepts=accepts_bytes),),

@@ -15,6 +15,7 @@ from glowc.kernels.base import prepare as prepare_variant
 from glowc.kernels.common.factors import high_factors
 from glowc.kernels.common.float_shift import columns
 from glowc.kernels.common.float_shift import rows as conv_rows
+from glowc.kernels.common.pairs16 import fixed_variants
 from glowc.kernels.common.rows import are_centred
 from glowc.kernels.common.sums import bias_around_zero, fit_words
 from glowc.kernels.common.windows import TapsPlan, taps_plan
@@ -187,6 +188,7 @@ VARIANTS = {
     "conv_s16rs": _BOTH,
     "dwconv_s16": _DEPTHWISE,
     "fc_s16": _FC,
+    **fixed_variants(("a64", "a32"), "neon", 20, sums=4, products=3),
     "add_s16": (_PAIRS,),
     "mul_s16": (_PAIRS,),
 }

@@ -20,7 +20,7 @@ from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.assembly import Printed
 from glowc.kernels.common.rows import RowPlan, accepts_rows, steps
 from glowc.kernels.shapes import AXES
-from glowc.kernels.thumb.forms import HEADER, both
+from glowc.kernels.thumb.forms import HEADER, Q31_HEADER, both
 from glowc.program.ir import Instr, ParamValue
 from glowc.program.kernel import Arrays, get_kernel
 
@@ -199,7 +199,7 @@ def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
 ADD = both(
     KernelVariant("v7m", rank=5, header=HEADER, in_place=True, accepts=accepts, prepare=prepare_sum)
 )  # fmt: skip
-ADD_FIXED = tuple(replace(variant, header="glow_thumb_q31.h") for variant in ADD)
+ADD_FIXED = tuple(replace(variant, header=Q31_HEADER) for variant in ADD)
 MULTIPLY = tuple(replace(variant, accepts=_accepts_product, prepare=prepare_product) for variant in ADD)
 ADD_SHIFT = tuple(
     replace(variant, accepts=_accepts_shift, prepare=prepare_shift, packs=frozenset({"mul", "offset"}))

@@ -1,4 +1,4 @@
-"""conv_s8, conv_s8rs and conv_s16rs for cores without SIMD: four pixels at a time, two of them in a word of scratch."""
+"""conv_s8*, conv_s16rs for cores without SIMD: four pixels at a time, two of them in a word of scratch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import Conv
-from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_shift
-from glowc.kernels.thumb.forms import HEADER, both
+from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_fixed, fold_shift
+from glowc.kernels.thumb.forms import HEADER, both, fixed
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -24,13 +24,15 @@ _WIDE_BYTES = 2048
 class ConvPlan(Plan):
     """How pixels are read: `point` in place; a row of a window is `dense` (0 or 1); channels are planes, `planar`.
 
-    `shifts`: the layer ends in a multiplication and a shift; `wide`: inputs of 16 bits, a pixel in a word.
+    `shifts`: the layer ends in a multiplication and a shift, where `fixed` those of TensorFlow Lite; `wide`: inputs of
+    16 bits, a pixel in a word.
     """
 
     point: bool = False
     dense: int = 0
     planar: bool = False
     shifts: bool = False
+    fixed: bool = False
     wide: bool = False
 
     @property
@@ -73,6 +75,14 @@ def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({**folded, **_order(weights, Conv.of(instr))}, _plan(instr, shifts=True))
 
 
+def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the constants of conv_s8q31."""
+    weights = weights_of(constants, instr)
+    folded = fold_fixed(weights.reshape(len(weights), -1), constants, instr)
+    plan = replace(_plan(instr, shifts=True), fixed=True)
+    return Prepared({**folded, **_order(weights, Conv.of(instr))}, plan)
+
+
 def prepare_wide(constants: Arrays, instr: Instr) -> Prepared:
     """Return the constants of conv_s16rs."""
     plan = ConvPlan(planar=Conv.of(instr).in_ch != 1, shifts=True, wide=True)
@@ -103,6 +113,7 @@ CONV = both(
                   records=plain_records)
 )  # fmt: skip
 CONV_SHIFT = tuple(replace(variant, prepare=prepare_shift, packs=SHIFTED) for variant in CONV)
+CONV_FIXED = fixed(replace(variant, prepare=prepare_fixed) for variant in CONV)
 CONV_WIDE = replace(
     CONV_SHIFT[0], header="glow_thumb_wide.h", accepts=_accepts_wide, prepare=prepare_wide, scratch_bytes=_wide_scratch
 )
@@ -110,5 +121,6 @@ CONV_WIDE = replace(
 VARIANTS = {
     "conv_s16rs": (CONV_WIDE,),
     "conv_s8": CONV,
+    "conv_s8q31": CONV_FIXED,
     "conv_s8rs": CONV_SHIFT,
 }

@@ -1,4 +1,4 @@
-"""dwconv_s8 and dwconv_s8rs for cores without SIMD: tiles of adjacent outputs, printed for the paddings that occur."""
+"""dwconv_s8* for cores without SIMD: tiles of adjacent outputs, printed for the paddings that occur."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
+from glowc.kernels.common.factors import FIXED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import planar
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.kernels.thumb.depthwise_tile import ThumbTile
-from glowc.kernels.thumb.fold import fold, fold_shift
-from glowc.kernels.thumb.forms import HEADER, both
+from glowc.kernels.thumb.fold import fold, fold_fixed, fold_shift
+from glowc.kernels.thumb.forms import HEADER, SMALL_HEADER, both, fixed
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -34,7 +35,8 @@ class DepthwisePlan(ThumbTile, Plan):
     `kinds` are the (columns missing at the left, at the right) of the tiles; `first` and `last` the kinds of the first
     and last tiles of a row, `middle` that of all between, -1: none. `small`: no tiles are printed. `held`: columns of a
     kernel row that are taken at a time. `mult`: output channels of an input channel. `offset`: the weights have a zero
-    point. `full`: all int8 codes are allowed. `thumb2`: inner loops are assembly for Armv7-M. `shifts`: dwconv_s8rs.
+    point. `full`: all int8 codes are allowed. `thumb2`: inner loops are assembly for Armv7-M. `shifts`: dwconv_s8rs, or
+    where `fixed` dwconv_s8q31.
     """
 
     k_h: int
@@ -44,6 +46,7 @@ class DepthwisePlan(ThumbTile, Plan):
     offset: bool
     mult: int
     shifts: bool
+    fixed: bool = False
     small: bool = False
     n: int = 1
     kinds: tuple[tuple[int, int], ...] = ()
@@ -113,22 +116,23 @@ def accepts_small(instr: Instr) -> bool:
     return instr.int_("k_h") <= header_number("glow_thumb.h", "GLOW_THUMB_DW_ROWS") and instr.int_("in_ch") == 1
 
 
-def plan_small(instr: Instr, *, shifts: bool) -> DepthwisePlan:
+def plan_small(instr: Instr, *, shifts: bool, fixed: bool = False) -> DepthwisePlan:
     """Return the plan of a layer without printed tiles."""
     shape = Conv.of(instr)
     return DepthwisePlan(
         k_h=shape.k_h, k_w=shape.k_w, stride_w=shape.stride_w, dil_w=shape.dil_w, offset=instr.int_("w_zp") != 0,
-        mult=shape.out_c // shape.in_c, shifts=shifts, small=True,
+        mult=shape.out_c // shape.in_c, shifts=shifts, fixed=fixed, small=True,
     )  # fmt: skip
 
 
-def plan_tiles(instr: Instr, *, shifts: bool, thumb2: bool) -> DepthwisePlan:
+def plan_tiles(instr: Instr, *, shifts: bool, thumb2: bool, fixed: bool = False) -> DepthwisePlan:
     """Return the plan of a layer whose tiles are printed."""
     tiles = _cut(Conv.of(instr))
     return replace(
-        plan_small(instr, shifts=shifts), small=False, n=tiles.outputs, kinds=tiles.kinds, first=tiles.first,
-        middle=tiles.middle, last=tiles.last, full=(instr.int_("out_min"), instr.int_("out_max")) == (-128, 127),
-        thumb2=thumb2, held=held_weights(instr.int_("k_w")),
+        plan_small(instr, shifts=shifts, fixed=fixed), small=False, n=tiles.outputs, kinds=tiles.kinds,
+        first=tiles.first, middle=tiles.middle, last=tiles.last,
+        full=(instr.int_("out_min"), instr.int_("out_max")) == (-128, 127), thumb2=thumb2,
+        held=held_weights(instr.int_("k_w")),
     )  # fmt: skip
 
 
@@ -137,32 +141,43 @@ def weights_of(constants: Arrays, instr: Instr) -> np.ndarray:
     return np.ascontiguousarray(constants["weights"].reshape(-1, instr.int_("out_c")).T)
 
 
-def _preparing(plan: Callable[..., DepthwisePlan], *, shifts: bool) -> Callable[[Arrays, Instr], Prepared]:
+Folded = Callable[[np.ndarray, Arrays, Instr], Arrays]
+Planned = Callable[[Instr], DepthwisePlan]
+
+
+def _preparing(plan: Planned, folded: Folded) -> Callable[[Arrays, Instr], Prepared]:
     """Return what prepares weights channel by channel, with the zero point in the biases, and this plan."""
 
     def prepare(constants: Arrays, instr: Instr) -> Prepared:
         weights = weights_of(constants, instr)
-        folded = fold_shift(weights, constants, instr) if shifts else {"bias": fold(weights, constants, instr)}
-        return Prepared({"weights": weights, **folded}, plan(instr, shifts=shifts))
+        return Prepared({"weights": weights, **folded(weights, constants, instr)}, plan(instr))
 
     return prepare
 
 
-def _depthwise(packs: frozenset[str], *, shifts: bool) -> tuple[KernelVariant, ...]:
+def _depthwise(
+    folded: Folded, packs: frozenset[str], *, shifts: bool = True, fixed: bool = False
+) -> tuple[KernelVariant, ...]:
+    one, some = (partial(plan, shifts=shifts, fixed=fixed) for plan in (plan_small, plan_tiles))
     tiles = KernelVariant(
         "v7m", rank=5, header=HEADER, accepts=accepts_depthwise, packs=packs,
-        prepare=_preparing(partial(plan_tiles, thumb2=True), shifts=shifts), reads=Reads(along=True),
+        prepare=_preparing(partial(some, thumb2=True), folded), reads=Reads(along=True),
     )  # fmt: skip
     small = replace(
-        tiles, form="small", rank=4, header="glow_thumb_dw.h", accepts=accepts_small,
-        prepare=_preparing(plan_small, shifts=shifts), reads=Reads(), stated=Stated(macs=15),
+        tiles, form="small", rank=4, header=SMALL_HEADER, accepts=accepts_small,
+        prepare=_preparing(one, folded), reads=Reads(), stated=Stated(macs=15),
     )  # fmt: skip
     v7m, v6m = both(tiles)
-    plain = replace(v6m, prepare=_preparing(partial(plan_tiles, thumb2=False), shifts=shifts))
+    plain = replace(v6m, prepare=_preparing(partial(some, thumb2=False), folded))
     return v7m, plain, *both(small)
 
 
+def _bias(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
+    return {"bias": fold(weights, constants, instr)}
+
+
 VARIANTS = {
-    "dwconv_s8": (*_depthwise(WEIGHTED, shifts=False), planar("v7m")),
-    "dwconv_s8rs": _depthwise(SHIFTED, shifts=True),
+    "dwconv_s8": (*_depthwise(_bias, WEIGHTED, shifts=False), planar("v7m")),
+    "dwconv_s8q31": fixed(_depthwise(fold_fixed, FIXED, fixed=True)),
+    "dwconv_s8rs": _depthwise(fold_shift, SHIFTED),
 }

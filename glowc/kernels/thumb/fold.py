@@ -9,13 +9,16 @@ Layers that end in a multiplication and a shift (RequantShift): (sum * mul + off
 after a product with the scale mul / 2^shift, once the offset's multiples of mul are in the bias: the kernels of the
 ordinary layers, whose factor is exact here. What is left of an offset, below mul, matters where the product is that
 near below a half; there, and in channels whose multiplier is no such scale, the definition is computed
-(glow_thumb_slow).
+(glow_thumb_slow). Those that end as TensorFlow Lite does are computed with the scale mul * 2^(shift - 31) likewise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from glowc.graph.fixed_point import scaled
 from glowc.graph.numerics import requantize
 from glowc.graph.types import DType
 from glowc.program.ir import Instr
@@ -24,6 +27,8 @@ from glowc.program.kernel import Arrays
 _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
 _LEAST, _BELOW = 2.0**-32, 0.25  # of a scale: factors for both instruction sets
+_TILE = 4  # sums that the definition is computed for where one is near to a tie
+_SCALE_ERROR = 1 << 17  # of codes below 512 by scales of 24 bits, in 2^-32
 _EXACT = 1 << 24  # multipliers below it; and sums, for Armv6-M
 _WIDE_SUM = 1 << 30  # of int16 inputs, for Armv7-M
 
@@ -37,16 +42,43 @@ def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
     """Return the biases of weights[O, taps] with the zero point folded in (modulo 2^32), and `near_tie`."""
     weights = weights.astype(np.int64) - instr.int_("w_zp")
     bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum(1)
-    _shrink_constant_channels(weights, bias, constants["scale"], instr)
+    scale = np.broadcast_to(constants["scale"], bias.shape)
+    args = scale, instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
+    _shrink_constant_channels(weights, bias, lambda sums: requantize(sums, *args))
     most = int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0))
     return wrapped(np.append(bias, near_tie(most)))
 
 
-def _shrink_constant_channels(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, instr: Instr) -> None:
+def fold_fixed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
+    """Return the constants of a layer that ends as TensorFlow Lite does: `bias` as of `fold`, `mul`: bits of the
+    scales (0: by the definition), then the multipliers; `shift`.
+
+    The upper word of a product is rounded before it is shifted, which moves codes by half a unit of that word: channels
+    with small shifts would make most codes of others near to a tie.
+    """
+    weights = weights.astype(np.int64) - instr.int_("w_zp")
+    bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum(1)
+    mul, shift = (np.broadcast_to(constants[key], bias.shape).astype(np.int64) for key in ("mul", "shift"))
+    bounds = instr.int_("out_min"), instr.int_("out_max")
+    _shrink_constant_channels(
+        weights, bias, lambda sums: np.clip(scaled(sums, mul, shift) + instr.int_("out_zp"), *bounds)
+    )
+    near = near_tie(int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0)))
+    scale = (mul * 2.0 ** (shift - 31)).astype(np.float32)
+    least = min(range(2, 16), key=lambda n: (shift > -n).mean() + (shift <= -n).mean() * _TILE * 2.0 ** (1 - n))
+    fast = (scale >= _LEAST) & (shift <= -least) & (scale < _BELOW)
+    if near < _ALWAYS:
+        near += _SCALE_ERROR + int((1 << 31 >> -shift[fast]).max(initial=0))
+    words = np.concatenate((np.where(fast, scale, 0).astype(np.float32).view(np.int32), mul)).astype(np.int32)
+    return {"bias": wrapped(np.append(bias, near)), "mul": words, "shift": shift.astype(np.int8)}
+
+
+def _shrink_constant_channels(
+    weights: np.ndarray, bias: np.ndarray, codes: Callable[[np.ndarray], np.ndarray]
+) -> None:  # fmt: skip
     """Replace, in place, the large bias of a channel without weights by a smaller one of the same code."""
     small = np.clip(bias, 1 - _EXACT_SUM, _EXACT_SUM - 1)
-    args = np.broadcast_to(scale, bias.shape), instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
-    alike = ~weights.any(1) & (requantize(bias, *args) == requantize(small, *args))
+    alike = ~weights.any(1) & (codes(bias) == codes(small))
     bias[alike] = small[alike]
 
 

@@ -1,4 +1,4 @@
-"""fc_s8 and fc_s8rs for cores without SIMD: eight outputs at a time, or four rows times all outputs."""
+"""fc_s8, fc_s8q31 and fc_s8rs for cores without SIMD: eight outputs at a time, or four rows times all outputs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import FullyConnected
-from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_shift
-from glowc.kernels.thumb.forms import HEADER, both
+from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_fixed, fold_shift
+from glowc.kernels.thumb.forms import HEADER, both, fixed
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -22,18 +22,22 @@ _ROWS_BYTES, _V6M_ROWS_BYTES = 4096, 1024  # of scratch for four rows; Armv6-M c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcPlan(Plan):
-    """`full`: all int8 codes are allowed; `offset`: the weights have a zero point; `shifts`: fc_s8rs."""
+    """`full`: all int8 codes are allowed; `offset`: the weights have a zero point; `shifts`: fc_s8rs, or
+    `fixed`, fc_s8q31.
+    """
 
     full: bool
     offset: bool
     shifts: bool
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcRowsPlan(Plan):
-    """Of several rows; `shifts`: fc_s8rs."""
+    """Of several rows; `shifts`: fc_s8rs, or `fixed`, fc_s8q31."""
 
     shifts: bool
+    fixed: bool = False
 
 
 def weights_of(constants: Arrays, instr: Instr) -> np.ndarray:
@@ -68,6 +72,13 @@ def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({"weights": fc_order(weights), **fold_shift(weights, constants, instr)}, _plan(instr, shifts=True))
 
 
+def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the constants of fc_s8q31."""
+    weights = weights_of(constants, instr)
+    plan = replace(_plan(instr, shifts=True), fixed=True)
+    return Prepared({"weights": fc_order(weights), **fold_fixed(weights, constants, instr)}, plan)
+
+
 def prepare_rows(constants: Arrays, instr: Instr) -> Prepared:
     """Fold the zero point into the bias; the weights stay."""
     return Prepared({"bias": fold(weights_of(constants, instr), constants, instr)}, FcRowsPlan(shifts=False))
@@ -76,6 +87,12 @@ def prepare_rows(constants: Arrays, instr: Instr) -> Prepared:
 def prepare_rows_shift(constants: Arrays, instr: Instr) -> Prepared:
     """Return the constants of fc_s8rs of several rows."""
     return Prepared(fold_shift(weights_of(constants, instr), constants, instr), FcRowsPlan(shifts=True))
+
+
+def prepare_rows_fixed(constants: Arrays, instr: Instr) -> Prepared:
+    """Return the constants of fc_s8q31 of several rows."""
+    plan = FcRowsPlan(shifts=True, fixed=True)
+    return Prepared(fold_fixed(weights_of(constants, instr), constants, instr), plan)
 
 
 def rows_scratch(instr: Instr) -> int:
@@ -113,5 +130,6 @@ def _fc(
 
 VARIANTS = {
     "fc_s8": _fc(prepare, prepare_rows, WEIGHTED),
+    "fc_s8q31": fixed(_fc(prepare_fixed, prepare_rows_fixed, WEIGHTED)),
     "fc_s8rs": _fc(prepare_shift, prepare_rows_shift, SHIFTED),
 }

@@ -54,8 +54,10 @@ class SplitConvTranspose(RewritePass):
         strides, dilations, _, _ = geometry(node, rank)
         if node.int_("group") != 1 or set(dilations) != {1} or node.is_nhwc:
             return False
-        phases = _phases(node, editor, strides)
-        if any(p.pad < 0 or p.end < 0 for axis in phases for p in axis):
+        x, w, y = (editor.types[name].shape[2:] for name in (*node.inputs[:2], node.outputs[0]))
+        strides = steps_of(strides, x, y)
+        phases = phases_of(strides, geometry(node, rank)[2], x, w, y)
+        if not are_padded(phases):
             return False
         _Split(node, editor, weights, bias, clamps).replace(phases, strides)
         return True
@@ -71,13 +73,10 @@ def _clamps(node: Node, editor: GraphEditor) -> tuple[Node, ...] | None:
     return tuple(found) if user is not None and user.op == "QuantizeLinear" else None
 
 
-def _phases(node: Node, editor: GraphEditor, strides: Ints) -> list[list[Phase]]:
+def phases_of(strides: Ints, pads: Ints, x: Ints, w: Ints, y: Ints) -> list[list[Phase]]:
     """Return the phases of each axis; those of the last axis share one window, as one convolution computes them."""
-    rank = len(strides)
-    x, w, y = (editor.types[name].shape[2:] for name in (*node.inputs[:2], node.outputs[0]))
-    pads = geometry(node, rank)[2]
     axes = []
-    for i in range(rank):
+    for i in range(len(strides)):
         count = -(-y[i] // strides[i])
         phases = [_phase(q + pads[i], w[i], strides[i], x[i], count) for q in range(strides[i])]
         axes.append(phases)
@@ -88,6 +87,16 @@ def _phases(node: Node, editor: GraphEditor, strides: Ints) -> list[list[Phase]]
     ]
     axes[-1] = [replace(p, end=p.count - 1 + len(p.taps) - p.pad - x[-1]) for p in axes[-1]]
     return axes
+
+
+def steps_of(strides: Ints, x: Ints, y: Ints) -> Ints:
+    """Return the strides of axes; along an axis of one input each output is a phase, with one tap and no padding."""
+    return tuple(size if n == 1 else step for step, n, size in zip(strides, x, y, strict=True))
+
+
+def are_padded(phases: list[list[Phase]]) -> bool:
+    """Say whether no phase leaves inputs out."""
+    return all(p.pad >= 0 and p.end >= 0 for axis in phases for p in axis)
 
 
 def _phase(first: int, kernel: int, stride: int, inputs: int, count: int) -> Phase:
@@ -163,15 +172,15 @@ class _Split:
         zero = np.broadcast_to(np.asarray(quant.zero_point, old.dtype), (self.channels,))
         shape = (len(columns), self.channels, old.shape[0], len(rows), len(columns[0].taps))
         codes = np.broadcast_to(zero[None, :, None, None, None], shape).copy()
-        for q, i, j, ky, kx in _existing(rows, columns):
+        for q, i, j, ky, kx in existing(rows, columns):
             codes[q, :, :, i, j] = old[:, :, ky, kx].T
         codes = codes.reshape(-1, *shape[2:]) if row is not None else codes.reshape(-1, shape[2], shape[4])
-        type_ = TensorType(codes.shape, self.weights.type.dtype, _repeated(quant, len(columns)))
+        type_ = TensorType(codes.shape, self.weights.type.dtype, repeated(quant, len(columns)))
         return ConstOperand(np.ascontiguousarray(codes), type_, True)
 
     def _bias(self, times: int) -> ConstOperand:
         old = self.bias
-        quant = _repeated(old.type.quant, times) if old.type.quant is not None else None
+        quant = repeated(old.type.quant, times) if old.type.quant is not None else None
         array = np.tile(old.array, times)
         return replace(old, array=array, type=replace(old.type, shape=array.shape, quant=quant))
 
@@ -183,7 +192,7 @@ class _Split:
         return out
 
 
-def _existing(rows: Ints, columns: list[Phase]) -> Iterator[tuple[int, int, int, int, int]]:
+def existing(rows: Ints, columns: list[Phase]) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield column phase, place and old tap of every weight."""
     for q, column in enumerate(columns):
         for i, ky in enumerate(rows):
@@ -192,7 +201,8 @@ def _existing(rows: Ints, columns: list[Phase]) -> Iterator[tuple[int, int, int,
                     yield q, i, j, ky, kx
 
 
-def _repeated(quant: QuantParams, times: int) -> QuantParams:
+def repeated(quant: QuantParams, times: int) -> QuantParams:
+    """Return those of the channels of so many phases."""
     if quant.axis is None:
         return quant
     return QuantParams(quant.scale * times, quant.zero_point * times, 0)
