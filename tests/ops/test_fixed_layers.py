@@ -101,7 +101,7 @@ def test_a_channel_of_factor_0_is_its_zero_point_by_a_usual_factor() -> None:
         output %y
         }"""
     )
-    program = lower_graph(graph, load_cpu("cortex-m0"))
+    program = lower_graph(graph, load_cpu("cortex-a7"))
     call = next(instr for instr in program.instrs if not instr.is_marker)
     found = {o.role: program.consts[o.buffer].reshape(-1).tolist() for o in call.operands if o.buffer in program.consts}
     assert found["weights"] == [1, -2, 3, 4, 0, 0, 0, 0]
