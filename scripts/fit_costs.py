@@ -190,13 +190,14 @@ def rough(kernels: Mapping[str, Any]) -> list[str]:
 
 def write(table: Mapping[str, Any], path: Path) -> None:
     """Write the file, one line per kernel and way of printing."""
+    text = partial(json.dumps, separators=(",", ":"))
     head = {k: v for k, v in table.items() if k != "kernels"}
-    lines = [f" {json.dumps(k)}: {json.dumps(v)}," for k, v in head.items()]
-    lines += [' "kernels": {']
+    lines = [f" {text(k)}:{text(v)}," for k, v in head.items()]
+    lines += [' "kernels":{']
     entries = []
     for key, entry in table["kernels"].items():
-        modes = ",\n".join(f"   {json.dumps(m)}: {json.dumps(v)}" for m, v in entry["modes"].items())
-        entries.append(f'  {json.dumps(key)}: {{"uses": {json.dumps(entry["uses"])}, "modes": {{\n{modes}}}}}')
+        modes = ",\n".join(f"   {text(m)}:{text(v)}" for m, v in entry["modes"].items())
+        entries.append(f'  {text(key)}:{{"uses":{text(entry["uses"])},"modes":{{\n{modes}}}}}')
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["{", *lines, ",\n".join(entries), " }", "}"]) + "\n", encoding="utf-8")
 
