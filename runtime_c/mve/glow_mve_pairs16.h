@@ -13,7 +13,7 @@ GLOW_INLINE int32x4_t glow_mve_term16(int32x4_t x, int32_t mul, int32_t shift) {
   return shift == 0 ? vshlq_n_s32(x, 14) : glow_mve_fixed_s32x4(vshlq_n_s32(x, 15), mul, shift, 0);
 }
 
-GLOW_INLINE int32x4_t glow_mve_sum16(const glow_pairs16_t *s, int32x4_t a, int32x4_t b) {
+GLOW_INLINE int32x4_t glow_mve_pair_sum16(const glow_pairs16_t *s, int32x4_t a, int32x4_t b) {
   const int32x4_t left = glow_mve_term16(a, s->a_mul, s->a_shift);
   const int32x4_t right = glow_mve_term16(b, s->b_mul, s->b_shift);
   return s->minus != 0 ? vsubq_s32(left, right) : vaddq_s32(left, right);
@@ -30,7 +30,7 @@ GLOW_INLINE int32x4_t glow_mve_sum16(const glow_pairs16_t *s, int32x4_t a, int32
       vstrhq_p_s32(out, glow_mve_fixed_codes(value, &end), some); \
     } \
   }
-GLOW_MVE_PAIRS16(glow_mve_add16_q31, glow_mve_sum16(s, x, y))
+GLOW_MVE_PAIRS16(glow_mve_add16_q31, glow_mve_pair_sum16(s, x, y))
 GLOW_MVE_PAIRS16(glow_mve_mul16_q31, vmulq_s32(x, y))
 #endif
 

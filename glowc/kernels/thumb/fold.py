@@ -40,13 +40,10 @@ def near_tie(sums: int) -> int:
 
 def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
     """Return the biases of weights[O, taps] with the zero point folded in (modulo 2^32), and `near_tie`."""
-    weights = weights.astype(np.int64) - instr.int_("w_zp")
-    bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum(1)
-    scale = np.broadcast_to(constants["scale"], bias.shape)
+    scale = np.broadcast_to(constants["scale"], len(weights))
     args = scale, instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
-    _shrink_constant_channels(weights, bias, lambda sums: requantize(sums, *args))
-    most = int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0))
-    return wrapped(np.append(bias, near_tie(most)))
+    bias, near = _folded(weights, constants, instr, lambda sums: requantize(sums, *args))
+    return wrapped(np.append(bias, near))
 
 
 def fold_fixed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
@@ -56,14 +53,11 @@ def fold_fixed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     The upper word of a product is rounded before it is shifted, which moves codes by half a unit of that word: channels
     with small shifts would make most codes of others near to a tie.
     """
-    weights = weights.astype(np.int64) - instr.int_("w_zp")
-    bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum(1)
-    mul, shift = (np.broadcast_to(constants[key], bias.shape).astype(np.int64) for key in ("mul", "shift"))
+    mul, shift = (np.broadcast_to(constants[key], len(weights)).astype(np.int64) for key in ("mul", "shift"))
     bounds = instr.int_("out_min"), instr.int_("out_max")
-    _shrink_constant_channels(
-        weights, bias, lambda sums: np.clip(scaled(sums, mul, shift) + instr.int_("out_zp"), *bounds)
+    bias, near = _folded(
+        weights, constants, instr, lambda sums: np.clip(scaled(sums, mul, shift) + instr.int_("out_zp"), *bounds)
     )
-    near = near_tie(int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0)))
     scale = (mul * 2.0 ** (shift - 31)).astype(np.float32)
     least = min(range(2, 16), key=lambda n: (shift > -n).mean() + (shift <= -n).mean() * _TILE * 2.0 ** (1 - n))
     fast = (scale >= _LEAST) & (shift <= -least) & (scale < _BELOW)
@@ -73,13 +67,19 @@ def fold_fixed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     return {"bias": wrapped(np.append(bias, near)), "mul": words, "shift": shift.astype(np.int8)}
 
 
-def _shrink_constant_channels(
-    weights: np.ndarray, bias: np.ndarray, codes: Callable[[np.ndarray], np.ndarray]
-) -> None:  # fmt: skip
-    """Replace, in place, the large bias of a channel without weights by a smaller one of the same code."""
+def _folded(
+    weights: np.ndarray, constants: Arrays, instr: Instr, codes: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, int]:
+    """Return the biases with the zero point folded in, and `near_tie`; `codes` are those of sums.
+
+    The large bias of a channel without weights becomes a smaller one of the same code.
+    """
+    weights = weights.astype(np.int64) - instr.int_("w_zp")
+    bias = constants["bias"].astype(np.int64) - instr.int_("in_zp") * weights.sum(1)
     small = np.clip(bias, 1 - _EXACT_SUM, _EXACT_SUM - 1)
     alike = ~weights.any(1) & (codes(bias) == codes(small))
     bias[alike] = small[alike]
+    return bias, near_tie(int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0)))
 
 
 def wrapped(values: np.ndarray) -> np.ndarray:
