@@ -126,8 +126,8 @@ def measure(target: Target, samples: Sequence[Sample]) -> list[Counted]:
             path = written(left, folder)
             layout = "exported" if left[0].planar or is_tflite(left[0]) else "nhwc"
             for opt in OPTS.get(target.board.cpu.family, OTHER_OPTS):
-                # Buffers of the caller and no overlap: nothing to plan.
-                options = CompileOptions(io_layout=layout, opt=opt, plan="plain", io_buffers="caller")
+                # No overlap: nothing to plan.
+                options = CompileOptions(io_layout=layout, opt=opt, plan="plain")
                 compiled = compile_model(path, target.board, options, order=nth(number))
                 found.append((compiled, count(compiled, target, folder / opt)))
             number += 1

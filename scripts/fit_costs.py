@@ -53,6 +53,7 @@ ROUGH = 0.10  # of an error: the file names the kernel
 SMALL = 1000  # cycles: errors of smaller layers are relative to this
 SMALL_CACHE = 1024  # bytes
 WORD = 4  # bytes that are read at once
+ENOUGH = 5  # layers of a fit
 GOOD = 0.002  # an error that needs no further term
 
 
@@ -164,6 +165,8 @@ def table_of(target: Target, measured: Measured) -> dict[str, Any]:
         if found is not None and found["error"] <= USELESS:
             entry = kernels.setdefault(key, {"modes": {}, "uses": sorted(measured.uses[key])})
             entry["modes"][mode] = found | {"text": fit_text(measured.text[key, mode])}
+    for entry in kernels.values():
+        _leave_out_few(entry["modes"])
     base = nnls(np.array([(1.0, n) for n, _ in measured.base]), np.array([b for _, b in measured.base], float))
     compiler = subprocess.run([str(find_tool(board.cpu.cc)), "--version"], capture_output=True, text=True, check=True)
     return {
@@ -173,6 +176,13 @@ def table_of(target: Target, measured: Measured) -> dict[str, Any]:
         "base": [round(float(v), 1) for v in base],
         "functions": dict(sorted(measured.functions.items())), "rough": rough(kernels), "kernels": kernels,
     }  # fmt: skip
+
+
+def _leave_out_few(modes: dict[str, Any]) -> None:
+    """Remove, in place, ways of printing with few samples where another one has enough, which counts then."""
+    if any(fit["samples"] >= ENOUGH for fit in modes.values()):
+        for mode in [mode for mode, fit in modes.items() if fit["samples"] < ENOUGH]:
+            del modes[mode]
 
 
 def reread_cycles(chip: Chip | None) -> float:

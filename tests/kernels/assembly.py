@@ -72,8 +72,9 @@ def _has(cpu: Cpu, name: str) -> bool:
     return name not in NEEDS or NEEDS[name] in cpu.features
 
 
-def _includes() -> str:
-    return "".join(f"#include {header}\n" for header in (*SYSTEM_HEADERS, *runtime_headers()))
+def _includes(*more: str) -> str:
+    """Return the lines that include all headers, the runtime's in the order of their names, as bundles have them."""
+    return "".join(f"#include {header}\n" for header in (*SYSTEM_HEADERS, *sorted({*runtime_headers(), *more})))
 
 
 def _end_of_block(text: str, at: int) -> int:
@@ -149,8 +150,7 @@ def asm_kernels(cases: Iterable[Case], machine: Machine) -> str:
             chosen.setdefault(key, replace(job, literal=True))
     distinct = {identity(job.instr, literal=True): job for job in chosen.values()}
     functions = [(printed_function(job, n), job) for n, job in enumerate(distinct.values())]
-    headers = sorted({header for f, _ in functions for header in f.headers})
-    head = "".join(f"#include {header}\n" for header in headers) + _includes()
+    head = _includes(*(header for f, _ in functions for header in f.headers))
     calls = "".join(f"  {_arena_call(f, job)}\n" for f, job in functions)
     infer = f"void infer(uint8_t *arena);\nvoid infer(uint8_t *arena) {{\n{calls}}}\n"
     helpers = {name: text for f, _ in functions for name, text in f.helpers.items()}
