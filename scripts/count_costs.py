@@ -21,7 +21,6 @@ from cost_tflite import is_tflite, tflite_of
 
 from glowc.board import Board, Chip, chip_names, find_tool, load_board, load_chip, machine_of
 from glowc.codegen.kernels import args_struct, render_kernel
-from glowc.codegen.view import family, literal_kernels
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.kernels.choice import variant_of
@@ -34,7 +33,7 @@ from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.candidates import Layer, Order
 from glowc.select.cost import key_of
-from glowc.select.pricing import count_lines
+from glowc.select.pricing import count_lines, modes_of
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "costs"  # counts of programs that are not run again
@@ -166,14 +165,14 @@ def measured_by(name: str, samples: Sequence[Sample]) -> Measured:
 def add(compiled: Compiled, counts: Counts, measured: Measured) -> None:
     """Add the layers of one program."""
     program, opt = strip_markers(compiled.program), compiled.options.opt
-    literal = literal_kernels(program, opt)
     calls = calls_of(compiled)
-    for instr, insns, cycles, fn in zip(program.instrs, counts.insns, counts.cycles, calls, strict=True):
-        mode = "size" if opt == "size" else "literal" if family(instr) in literal else "shared"
+    for (instr, mode), insns, cycles, fn in zip(
+        modes_of(program, opt), counts.insns, counts.cycles, calls, strict=True
+    ):
         key = key_of(instr)
         measured.add(key, mode, Taken(features(instr), insns, cycles))
         if fn in counts.own:
-            measured.text[key, mode].add((lines_of(instr, family(instr) in literal), counts.own[fn]))
+            measured.text[key, mode].add((lines_of(instr, mode == "literal"), counts.own[fn]))
             measured.uses[key] |= set(counts.uses[fn])
     for fn, size in counts.functions.items():
         measured.functions[fn] = max(measured.functions.get(fn, 0), size)
