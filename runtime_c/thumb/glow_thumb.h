@@ -143,8 +143,17 @@ GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32
   int32_t d = sum[3];
   uint32_t bits;
   memcpy(&bits, scale, sizeof bits);
-  if (bits - GLOW_THUMB_LEAST >= span ||
-      !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
+  int good = bits - GLOW_THUMB_LEAST < span;
+  if (!good && span != 0u) {
+    const uint32_t times = glow_thumb_halvings(bits);
+    a = glow_thumb_doubled(a, times);
+    b = glow_thumb_doubled(b, times);
+    c = glow_thumb_doubled(c, times);
+    d = glow_thumb_doubled(d, times);
+    bits -= times << 23;
+    good = times != 0u;
+  }
+  if (!good || !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
     glow_thumb_slow4(g, sum, o, to);
     return;
   }
@@ -238,8 +247,14 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
     int32_t code = *sum;
-    if (bits - GLOW_THUMB_LEAST >= GLOW_THUMB_SPAN ||
-        !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
+    int good = bits - GLOW_THUMB_LEAST < GLOW_THUMB_SPAN;
+    if (!good) {
+      const uint32_t times = glow_thumb_halvings(bits);
+      code = glow_thumb_doubled(code, times);
+      bits -= times << 23;
+      good = times != 0u;
+    }
+    if (!good || !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
       code = glow_thumb_fc_slow(f, *sum, y);
     }
     *y++ = (int8_t)code;

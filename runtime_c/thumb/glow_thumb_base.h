@@ -54,6 +54,17 @@ GLOW_INLINE int32_t glow_thumb_factor(uint32_t bits) {
   return (int32_t)((bits << 8 | 0x80000000u) >> (126u - (bits >> 23)));
 }
 
+/* How often a scale of 1/4 to 256 is halved to be less; 0: another scale. */
+GLOW_INLINE uint32_t glow_thumb_halvings(uint32_t bits) {
+  return bits - 0x3E800000u < 0x05000000u ? (bits >> 23) - 124u : 0u;
+}
+
+/* What a sum is by the scale that is left: doubled as often. Sums whose codes are above 512 saturate alike. */
+GLOW_INLINE int32_t glow_thumb_doubled(int32_t sum, uint32_t times) {
+  const int32_t most = 4096 >> times;
+  return glow_clamp(sum, -most, most) * ((int32_t)1 << times);
+}
+
 /* Sums of two words, two pixels each; see glow_thumb.h. */
 typedef struct {
   uint32_t low0, low1, high0, high1;

@@ -62,7 +62,7 @@ class ConvPlan(Plan):
     `steps` of a round of the tile that is printed (pixel_tile.py), 0: a function of the runtime; `pairs` of pixels,
     where more than one, are collected before blocks of channels of `near` words in all are computed, and the next ones;
     `shared`: windows of a pair are three columns wide and one apart. `summed`: groups of sums of inputs after these
-    (forms.py).
+    (forms.py). `alone`: the only channel of a layer, of which a pair is computed.
     """
 
     form: str = ""
@@ -89,6 +89,7 @@ class ConvPlan(Plan):
     pairs: int = 1
     shared: bool = False
     summed: int = 0
+    alone: bool = False
 
     @property
     def cost_path(self) -> str:
@@ -156,10 +157,10 @@ def collecting_quad(s: Conv, *, rests: bool = False) -> ConvPlan:
 
     With `rests` kernel rows of adjacent inputs need not be whole groups.
     """
-    plan = collecting(s)
+    plan = replace(collecting(s), alone=s.out_c == 1)
     even = -(-s.out_w // _PIXELS) * _PIXELS <= _MOST_WASTE * s.out_w
     if rests and even and plan.path == "gather" and plan.run > GROUP:
-        return ConvPlan(path="rows", rest=plan.run % GROUP, k_h=s.k_h)
+        return ConvPlan(path="rows", rest=plan.run % GROUP, k_h=s.k_h, alone=plan.alone)
     if plan.path != "rows" or even:
         return plan
     return replace(plan, path="word" if plan.run and s.in_w >= s.k_w else "across")
@@ -345,7 +346,7 @@ def accepts_quad(instr: Instr) -> bool:
 def accepts_rests(instr: Instr) -> bool:
     """Accept the same, and kernel rows that are not whole groups."""
     plan = collecting_quad(Conv.of(instr), rests=True)
-    return accepts_quad(instr) or (plan.rest > 0 and _fits_pairs(instr) and _is_small(instr, plan))
+    return accepts_quad(instr) or (plan.rest > 0 and accepts_any_zero(instr) and _is_small(instr, plan))
 
 
 def _is_small(instr: Instr, plan: ConvPlan) -> bool:
@@ -358,12 +359,8 @@ def modest_quad(instr: Instr) -> int:
     return max(2 * 3 * shape.in_w * shape.in_c, 2 * 8 * groups_of(plan_of(instr, ConvPlan), shape))
 
 
-def _fits_pairs(instr: Instr) -> bool:
-    return accepts_any_zero(instr) and instr.int_("out_c") >= 2
-
-
 def _is_possible(instr: Instr) -> bool:
-    return _fits_pairs(instr) and collecting_quad(Conv.of(instr)).path in ("point", "rows", "across", "word", "three")
+    return accepts_any_zero(instr) and collecting_quad(Conv.of(instr)).path in ("point", "rows", "across", "word", "three")
 
 
 def _accepts_shift(instr: Instr) -> bool:

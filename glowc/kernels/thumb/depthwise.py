@@ -17,7 +17,7 @@ from glowc.kernels.common.windows import planar
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv
 from glowc.kernels.thumb.depthwise_tile import ThumbTile
-from glowc.kernels.thumb.fold import fold, fold_fixed, fold_shift
+from glowc.kernels.thumb.fold import fold, fold_fixed, fold_shift, has_large
 from glowc.kernels.thumb.forms import HEADER, SMALL_HEADER, both, fixed
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -35,7 +35,7 @@ class DepthwisePlan(ThumbTile, Plan):
     `kinds` are the (columns missing at the left, at the right) of the tiles; `first` and `last` the kinds of the first
     and last tiles of a row, `middle` that of all between, -1: none. `small`: no tiles are printed. `held`: columns of a
     kernel row that are taken at a time. `mult`: output channels of an input channel. `offset`: the weights have a zero
-    point. `full`: all int8 codes are allowed. `thumb2`: inner loops are assembly for Armv7-M. `shifts`: dwconv_s8rs, or
+    point. `full`: all int8 codes are allowed. `large`: some scales are 1/4 or more. `thumb2`: inner loops are assembly for Armv7-M. `shifts`: dwconv_s8rs, or
     where `fixed` dwconv_s8q31.
     """
 
@@ -54,6 +54,7 @@ class DepthwisePlan(ThumbTile, Plan):
     middle: int = -1
     last: tuple[int, ...] = ()
     full: bool = False
+    large: bool = False
     thumb2: bool = False
     held: int = 0
 
@@ -150,7 +151,10 @@ def _preparing(plan: Planned, folded: Folded) -> Callable[[Arrays, Instr], Prepa
 
     def prepare(constants: Arrays, instr: Instr) -> Prepared:
         weights = weights_of(constants, instr)
-        return Prepared({"weights": weights, **folded(weights, constants, instr)}, plan(instr))
+        done = folded(weights, constants, instr)
+        planned = plan(instr)
+        large = not planned.small and has_large(constants, done, len(weights))
+        return Prepared({"weights": weights, **done}, replace(planned, large=large))
 
     return prepare
 

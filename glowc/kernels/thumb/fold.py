@@ -27,6 +27,7 @@ from glowc.program.kernel import Arrays
 _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
 _LEAST, _BELOW = 2.0**-32, 0.25  # of a scale: factors for both instruction sets
+_DOUBLED_BELOW = 256.0  # of a scale that is halved until it is below, and its sums doubled (glow_thumb_doubled)
 _TILE = 4  # sums that the definition is computed for where one is near to a tie
 _SCALE_ERROR = 1 << 17  # of codes below 512 by scales of 24 bits, in 2^-32
 _EXACT = 1 << 24  # multipliers below it; and sums, for Armv6-M
@@ -65,6 +66,12 @@ def fold_fixed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
         near += _SCALE_ERROR + int((1 << 31 >> -shift[fast]).max(initial=0))
     words = np.concatenate((np.where(fast, scale, 0).astype(np.float32).view(np.int32), mul)).astype(np.int32)
     return {"bias": wrapped(np.append(bias, near)), "mul": words, "shift": shift.astype(np.int8)}
+
+
+def has_large(constants: Arrays, folded: Arrays, channels: int) -> bool:
+    """Say whether sums of a channel are doubled, whose scales are in constants, or their bits in what was folded."""
+    scales = folded["mul"].view(np.float32)[:channels] if "mul" in folded else constants["scale"]
+    return bool((scales >= _BELOW).any())
 
 
 def _folded(
@@ -106,7 +113,8 @@ def fold_shift(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     wide = instr.operand("in").type.dtype is DType.S16
     sums = np.abs(start) + np.abs(whole) + (1 << 15 if wide else 128) * np.abs(apart).sum(1)
     bounded = sums < (_WIDE_SUM if wide else _EXACT)
-    fast = (scale >= _LEAST) & (scale < _BELOW) & (mul < _EXACT) & bounded & (0 < shift <= 32)
+    below = _BELOW if wide else _DOUBLED_BELOW
+    fast = (scale >= _LEAST) & (scale < below) & (mul < _EXACT) & bounded & (0 < shift <= 32)
     whole[~fast] = 0
     rest = (offset - whole * mul).astype(np.int64)
     near = int(((rest - half) << max(32 - shift, 0))[fast].max(initial=0))
