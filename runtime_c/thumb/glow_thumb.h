@@ -141,19 +141,37 @@ GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32
   int32_t b = sum[1];
   int32_t c = sum[2];
   int32_t d = sum[3];
-  uint32_t bits;
-  memcpy(&bits, scale, sizeof bits);
-  int good = bits - GLOW_THUMB_LEAST < span;
-  if (!good && span != 0u) {
-    const uint32_t times = glow_thumb_halvings(bits);
-    a = glow_thumb_doubled(a, times);
-    b = glow_thumb_doubled(b, times);
-    c = glow_thumb_doubled(c, times);
-    d = glow_thumb_doubled(d, times);
-    bits -= times << 23;
-    good = times != 0u;
+  int good = span != 0u;
+#if defined(GLOW_FIXED_THUMB_H)
+  if (good && g->shift != NULL && g->shift->shifts != NULL) {
+    const glow_thumb_q31_t q = glow_thumb_q31_of(g->shift, o, g->zp);
+    if (q.left != 0u) {
+      a = glow_thumb_doubled(a, q.left);
+      b = glow_thumb_doubled(b, q.left);
+      c = glow_thumb_doubled(c, q.left);
+      d = glow_thumb_doubled(d, q.left);
+    }
+    a = glow_thumb_q31(a, &q);
+    b = glow_thumb_q31(b, &q);
+    c = glow_thumb_q31(c, &q);
+    d = glow_thumb_q31(d, &q);
+  } else
+#endif
+  if (good) {
+    uint32_t bits;
+    memcpy(&bits, scale, sizeof bits);
+    if (bits - GLOW_THUMB_LEAST >= span) {
+      const uint32_t times = glow_thumb_halvings(bits);
+      a = glow_thumb_doubled(a, times);
+      b = glow_thumb_doubled(b, times);
+      c = glow_thumb_doubled(c, times);
+      d = glow_thumb_doubled(d, times);
+      bits -= times << 23;
+      good = times != 0u;
+    }
+    good = good && glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp);
   }
-  if (!good || !glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp)) {
+  if (!good) {
     glow_thumb_slow4(g, sum, o, to);
     return;
   }
@@ -243,6 +261,13 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc
     *y = (int8_t)glow_thumb_fc_slow(f, *sum++, y);
     y++;
   }
+#if defined(GLOW_FIXED_THUMB_H)
+  for (; sum != end && f->shift != NULL && f->shift->shifts != NULL; sum++, y++) {
+    const glow_thumb_q31_t q = glow_thumb_q31_of(f->shift, (int32_t)(y - f->out), zp);
+    const int32_t doubled = q.left != 0u ? glow_thumb_doubled(*sum, q.left) : *sum;
+    *y = (int8_t)glow_thumb_q31(doubled, &q);
+  }
+#endif
   for (; sum != end; sum++, scale += scale_step) {
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);

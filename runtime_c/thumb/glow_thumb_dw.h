@@ -68,18 +68,34 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_dw_tile(const glow_thumb_dw_
       }
     }
     w += d->below - first;
-    uint32_t bits;
-    memcpy(&bits, d->scale + c * d->scale_step, sizeof bits);
-    int good = bits - GLOW_THUMB_LEAST < span;
-    if (!good && span != 0u) {
-      const uint32_t times = glow_thumb_halvings(bits);
-      a = glow_thumb_doubled(a, times);
-      b = glow_thumb_doubled(b, times);
-      e = glow_thumb_doubled(e, times);
-      bits -= times << 23;
-      good = times != 0u;
+    int good = span != 0u;
+#if defined(GLOW_FIXED_THUMB_H)
+    if (good && d->shift != NULL && d->shift->shifts != NULL) {
+      const glow_thumb_q31_t q = glow_thumb_q31_of(d->shift, c, d->out_zp);
+      if (q.left != 0u) {
+        a = glow_thumb_doubled(a, q.left);
+        b = glow_thumb_doubled(b, q.left);
+        e = glow_thumb_doubled(e, q.left);
+      }
+      a = glow_thumb_q31(a, &q);
+      b = glow_thumb_q31(b, &q);
+      e = glow_thumb_q31(e, &q);
+    } else
+#endif
+    if (good) {
+      uint32_t bits;
+      memcpy(&bits, d->scale + c * d->scale_step, sizeof bits);
+      if (bits - GLOW_THUMB_LEAST >= span) {
+        const uint32_t times = glow_thumb_halvings(bits);
+        a = glow_thumb_doubled(a, times);
+        b = glow_thumb_doubled(b, times);
+        e = glow_thumb_doubled(e, times);
+        bits -= times << 23;
+        good = times != 0u;
+      }
+      good = good && glow_thumb_round3(&a, &b, &e, glow_thumb_factor(bits), near_tie, d->out_zp);
     }
-    if (good && glow_thumb_round3(&a, &b, &e, glow_thumb_factor(bits), near_tie, d->out_zp)) {
+    if (good) {
       to[0] = (int8_t)glow_clamp(a, d->out_min, d->out_max);
       to[out_step] = (int8_t)glow_clamp(b, d->out_min, d->out_max);
       to[2 * out_step] = (int8_t)glow_clamp(e, d->out_min, d->out_max);

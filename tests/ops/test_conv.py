@@ -201,7 +201,7 @@ def kernel_cases() -> Iterator[Case]:
 
 
 def tie_cases(rng: np.random.Generator) -> Iterator[Case]:
-    """Scales that make ties, are 0.5 and more or next to nothing; sums that float32 does not hold."""
+    """Scales that make ties, are 0.25 and more or next to nothing; sums that float32 does not hold."""
     scales = np.asarray([2**-6, 2**-3, 0.24, 0.25, 0.49, 0.5, 0.75, 2**-31.5, 2**-33, 3 * 2**-8], np.float32)
     for c, out_c, group, k in ((8, 10, 1, (1, 1)), (5, 10, 1, (3, 3)), (10, 10, 10, (3, 3)), (10, 10, 10, (1, 5))):
         for bias in (0, 1 << 24):
@@ -211,6 +211,13 @@ def tie_cases(rng: np.random.Generator) -> Iterator[Case]:
             case.arrays["scale"][:] = scales
             case.arrays["bias"][:] = case.arrays["bias"] // 64 + bias * (scales < 2**-20)
             yield case
+    steep = np.asarray([0.2499, 0.25, 0.9, 3.3, 31.7, 127.9, 255.9, 256, 999, 2**-5], np.float32)
+    for c, group, k in ((8, 1, (1, 1)), (10, 10, (3, 3)), (10, 10, (1, 5))):
+        case = geometry(rng, h=5, w=7, c=c, out_c=10, group=group, k=k, pads=(1, 1, 1, 1), label="steep")
+        case.arrays["weights"][:] //= 64
+        case.arrays["scale"][:] = steep
+        case.arrays["bias"][:] //= np.maximum(steep * 16, 1).astype(np.int32)
+        yield case
 
 
 def vector_cases(rng: np.random.Generator) -> Iterator[Case]:

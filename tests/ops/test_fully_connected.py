@@ -83,10 +83,11 @@ def kernel_cases() -> Iterator[Case]:
         yield layer(rng, 43, 14, w_zp=w_zp, extreme=True)
         yield layer(rng, 43, 9, rows=5, w_zp=w_zp, extreme=w_zp == 11)
         yield layer(rng, 22, 5, rows=8, w_zp=w_zp)
-    for n in (5, 24):  # ties, scales of 0.5 and more
+    for n in (5, 24):  # ties, scales of 0.25 and more
         case = layer(rng, 12, n)
         case.arrays["in"][:] //= 16
-        case.arrays["scale"][:] = rng.choice(np.asarray([2**-6, 2**-9, 0.25, 0.5, 0.75, 2**-33], np.float32), n)
+        scales = [2**-6, 2**-9, 0.25, 0.5, 0.75, 2**-33, 0.249, 3.3, 255.9, 256]
+        case.arrays["scale"][:] = rng.choice(np.asarray(scales, np.float32), n)
         yield case
     yield layer(rng, 20, 7, per_channel=False)
     yield layer(rng, 20, 7, clamp=(-4, 30))

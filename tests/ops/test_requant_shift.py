@@ -77,6 +77,11 @@ def kernel_cases() -> Iterator[Case]:
     for rest, group in itertools.product((1, 200), (1, 4)):
         yield conv_case(rng, DType.S8, group=group, shape=(6, 9, 7, 7), rest=rest)
         yield fc_case(rng, DType.S8, 21, 19, rows=5, rest=rest)
+    for group in (1, 4):  # multipliers of 1/4, 256 and between
+        case = conv_case(rng, DType.S8, group=group, shape=(6, 9, 7, 7), rest=1)
+        case.arrays["mul"][:] = rng.choice([(1 << 14) - 1, 1 << 14, 99999, (1 << 24) - 1, 1 << 24], case.arrays["mul"].shape)
+        case.arrays["weights"][:] //= 64
+        yield case
     for rest, planar, k in itertools.product((1, 200), (False, True), (1, 3)):
         yield conv_case(rng, DType.S16, planar=planar, pad=k // 2, k=k, shape=(3, 9, 7, 7), rest=rest)
     for dtype, k in itertools.product((DType.S8, DType.S16), (1, 7, 16, 33)):

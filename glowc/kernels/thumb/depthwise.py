@@ -153,7 +153,7 @@ def _preparing(plan: Planned, folded: Folded) -> Callable[[Arrays, Instr], Prepa
         weights = weights_of(constants, instr)
         done = folded(weights, constants, instr)
         planned = plan(instr)
-        large = not planned.small and has_large(constants, done, len(weights))
+        large = not planned.small and not planned.fixed and has_large(constants, done, len(weights))
         return Prepared({"weights": weights, **done}, replace(planned, large=large))
 
     return prepare

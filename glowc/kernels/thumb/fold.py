@@ -9,7 +9,7 @@ Layers that end in a multiplication and a shift (RequantShift): (sum * mul + off
 after a product with the scale mul / 2^shift, once the offset's multiples of mul are in the bias: the kernels of the
 ordinary layers, whose factor is exact here. What is left of an offset, below mul, matters where the product is that
 near below a half; there, and in channels whose multiplier is no such scale, the definition is computed
-(glow_thumb_slow). Those that end as TensorFlow Lite does are computed with the scale mul * 2^(shift - 31) likewise.
+(glow_thumb_slow). Those that end as TensorFlow Lite does are computed exactly (glow_thumb_q31).
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
 _LEAST, _BELOW = 2.0**-32, 0.25  # of a scale: factors for both instruction sets
 _DOUBLED_BELOW = 256.0  # of a scale that is halved until it is below, and its sums doubled (glow_thumb_doubled)
-_TILE = 4  # sums that the definition is computed for where one is near to a tie
-_SCALE_ERROR = 1 << 17  # of codes below 512 by scales of 24 bits, in 2^-32
 _EXACT = 1 << 24  # multipliers below it; and sums, for Armv6-M
 _WIDE_SUM = 1 << 30  # of int16 inputs, for Armv7-M
 
@@ -43,41 +41,34 @@ def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
     """Return the biases of weights[O, taps] with the zero point folded in (modulo 2^32), and `near_tie`."""
     scale = np.broadcast_to(constants["scale"], len(weights))
     args = scale, instr.int_("out_zp"), instr.int_("out_min"), instr.int_("out_max")
-    bias, near = _folded(weights, constants, instr, lambda sums: requantize(sums, *args))
-    return wrapped(np.append(bias, near))
+    bias, sums = _folded(weights, constants, instr, lambda sums: requantize(sums, *args))
+    return wrapped(np.append(bias, near_tie(int(sums.max(initial=0)))))
 
 
 def fold_fixed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
-    """Return the constants of a layer that ends as TensorFlow Lite does: `bias` as of `fold`, `mul`: bits of the
-    scales (0: by the definition), then the multipliers; `shift`.
-
-    The upper word of a product is rounded before it is shifted, which moves codes by half a unit of that word: channels
-    with small shifts would make most codes of others near to a tie.
+    """Return the constants of a layer that ends as TensorFlow Lite does: `bias` as of `fold`, and after it 0, or 2^31
+    (by the definition) where a sum is not below 2^24, or as many doublings as its shift says do not fit 32 bits.
     """
     mul, shift = (np.broadcast_to(constants[key], len(weights)).astype(np.int64) for key in ("mul", "shift"))
     bounds = instr.int_("out_min"), instr.int_("out_max")
-    bias, near = _folded(
+    bias, sums = _folded(
         weights, constants, instr, lambda sums: np.clip(scaled(sums, mul, shift) + instr.int_("out_zp"), *bounds)
     )
-    scale = (mul * 2.0 ** (shift - 31)).astype(np.float32)
-    least = min(range(2, 16), key=lambda n: (shift > -n).mean() + (shift <= -n).mean() * _TILE * 2.0 ** (1 - n))
-    fast = (scale >= _LEAST) & (shift <= -least) & (scale < _BELOW)
-    if near < _ALWAYS:
-        near += _SCALE_ERROR + int((1 << 31 >> -shift[fast]).max(initial=0))
-    words = np.concatenate((np.where(fast, scale, 0).astype(np.float32).view(np.int32), mul)).astype(np.int32)
-    return {"bias": wrapped(np.append(bias, near)), "mul": words, "shift": shift.astype(np.int8)}
+    steep = (shift > 0) & ((sums << np.maximum(shift, 0) >= 1 << 31) | ((0 < mul) & (mul < 1 << 30)))
+    near = _ALWAYS if sums.max(initial=0) >= _EXACT or steep.any() else 0
+    return {"bias": wrapped(np.append(bias, near)), "mul": mul.astype(np.int32), "shift": shift.astype(np.int8)}
 
 
 def has_large(constants: Arrays, folded: Arrays, channels: int) -> bool:
-    """Say whether sums of a channel are doubled, whose scales are in constants, or their bits in what was folded."""
+    """Say whether scales of a channel, in the constants or their bits in what was folded, are 1/4 or more."""
     scales = folded["mul"].view(np.float32)[:channels] if "mul" in folded else constants["scale"]
     return bool((scales >= _BELOW).any())
 
 
 def _folded(
     weights: np.ndarray, constants: Arrays, instr: Instr, codes: Callable[[np.ndarray], np.ndarray]
-) -> tuple[np.ndarray, int]:
-    """Return the biases with the zero point folded in, and `near_tie`; `codes` are those of sums.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the biases with the zero point folded in, and how large sums get; `codes` are those of sums.
 
     The large bias of a channel without weights becomes a smaller one of the same code.
     """
@@ -86,7 +77,7 @@ def _folded(
     small = np.clip(bias, 1 - _EXACT_SUM, _EXACT_SUM - 1)
     alike = ~weights.any(1) & (codes(bias) == codes(small))
     bias[alike] = small[alike]
-    return bias, near_tie(int((np.abs(bias) + 128 * np.abs(weights).sum(1)).max(initial=0)))
+    return bias, np.abs(bias) + 128 * np.abs(weights).sum(1)
 
 
 def wrapped(values: np.ndarray) -> np.ndarray:
@@ -115,6 +106,7 @@ def fold_shift(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     bounded = sums < (_WIDE_SUM if wide else _EXACT)
     below = _BELOW if wide else _DOUBLED_BELOW
     fast = (scale >= _LEAST) & (scale < below) & (mul < _EXACT) & bounded & (0 < shift <= 32)
+    fast &= offset - half - whole * mul < _BELOW * 2**shift
     whole[~fast] = 0
     rest = (offset - whole * mul).astype(np.int64)
     near = int(((rest - half) << max(32 - shift, 0))[fast].max(initial=0))
