@@ -10,26 +10,23 @@
 #include "glow_q31.h"
 #include "glow_thumb_base.h"
 
-/* The ending of a channel, in the order in which glow_thumb_q31 reads it: the halves of the multiplier, what is added to a
- * negative number and to each before it is shifted right, that shift, and the zero point. `left`: doublings of sums. */
-typedef struct {
-  int32_t high, low, negative, half, right, zp, mul;
-  uint32_t left;
-} glow_thumb_q31_t;
-GLOW_AT(glow_thumb_q31_t, high, 0); GLOW_AT(glow_thumb_q31_t, low, 4); GLOW_AT(glow_thumb_q31_t, negative, 8);
-GLOW_AT(glow_thumb_q31_t, half, 12); GLOW_AT(glow_thumb_q31_t, right, 16); GLOW_AT(glow_thumb_q31_t, zp, 20);
+/* Whether a layer ends so. */
+GLOW_INLINE int glow_thumb_is_q31(const glow_thumb_shift_t *s) { return s != NULL && s->shifts != NULL; }
 
-/* Of channel o. Sums of more doublings saturate alike. */
-GLOW_INLINE glow_thumb_q31_t glow_thumb_q31_of(const glow_thumb_shift_t *s, int32_t o, int32_t zp) {
-  const int32_t mul = s->mul[o];
-  const int32_t right = s->shifts[o] < 0 ? -s->shifts[o] : 0;
-  const uint32_t left = s->shifts[o] > 0 ? (uint32_t)glow_clamp(s->shifts[o], 0, 12) : 0u;
-  const int32_t half = right > 0 ? (int32_t)(1u << (right - 1)) : 0;
-  const glow_thumb_q31_t q = {mul >> 16, mul & 0xFFFF, right > 0 ? -1 : 0, half, right, zp, mul, left};
+/* The ending of a channel whose sums are shifted right, in the order in which glow_thumb_q31 reads it: the halves of the
+ * multiplier, half of what the shift cuts off, that shift, and the zero point. */
+typedef struct {
+  int32_t high, low, half, right, zp, mul;
+} glow_thumb_q31_t;
+GLOW_AT(glow_thumb_q31_t, high, 0); GLOW_AT(glow_thumb_q31_t, low, 4); GLOW_AT(glow_thumb_q31_t, half, 8);
+GLOW_AT(glow_thumb_q31_t, right, 12); GLOW_AT(glow_thumb_q31_t, zp, 16);
+
+GLOW_INLINE glow_thumb_q31_t glow_thumb_q31_of(int32_t mul, int32_t right, int32_t zp) {
+  const glow_thumb_q31_t q = {mul >> 16, mul & 0xFFFF, (int32_t)((1u << right) >> 1), right, zp, mul};
   return q;
 }
 
-/* glow_q31_code to int8 of a sum below 2^24 in magnitude, after its doublings. */
+/* glow_q31_code to int8 of a sum below 2^24 in magnitude. */
 GLOW_THUMB_INLINE int32_t glow_thumb_q31(int32_t sum, const glow_thumb_q31_t *s) {
 #if GLOW_THUMB_ASM && !defined(__thumb2__)
   int32_t low;
@@ -63,14 +60,12 @@ GLOW_THUMB_INLINE int32_t glow_thumb_q31(int32_t sum, const glow_thumb_q31_t *s)
           "lsls %[t], %[t], #1\n\t"
           "adcs %[sum], %[sum], %[sum]\n\t" /* glow_q31_high */
           "asrs %[t], %[sum], #31\n\t"
-          "ldr %[u], [%[s], #8]\n\t"
-          "ands %[t], %[t], %[u]\n\t"
           "adds %[sum], %[sum], %[t]\n\t"
-          "ldr %[u], [%[s], #12]\n\t"
+          "ldr %[u], [%[s], #8]\n\t"
           "adds %[sum], %[sum], %[u]\n\t"
-          "ldr %[u], [%[s], #16]\n\t"
+          "ldr %[u], [%[s], #12]\n\t"
           "asrs %[sum], %[sum], %[u]\n\t"
-          "ldr %[u], [%[s], #20]\n\t"
+          "ldr %[u], [%[s], #16]\n\t"
           "adds %[sum], %[sum], %[u]\n\t"
           "sxtb %[t], %[sum]\n\t"
           "cmp %[t], %[sum]\n\t"
@@ -83,10 +78,24 @@ GLOW_THUMB_INLINE int32_t glow_thumb_q31(int32_t sum, const glow_thumb_q31_t *s)
           : [s] "l"(s), "m"(*s)
           : "cc");
   return sum;
+#elif GLOW_THUMB_ASM
+  int32_t t;
+  __asm__("lsl %[sum], %[sum], #1\n\t"
+          "smull %[t], %[sum], %[sum], %[mul]\n\t"
+          "add %[sum], %[sum], %[t], lsr #31\n\t" /* glow_q31_high */
+          "add %[t], %[half], %[sum], asr #31\n\t"
+          "add %[sum], %[sum], %[t]\n\t"
+          "asr %[sum], %[sum], %[right]\n\t"
+          "add %[sum], %[sum], %[zp]\n\t"
+          "ssat %[sum], #8, %[sum]\n\t"
+          : [sum] "+r"(sum), [t] "=&r"(t)
+          : [mul] "r"(s->mul), [half] "r"(s->half), [right] "r"(s->right), [zp] "r"(s->zp)
+          : "cc");
+  return sum;
 #else
   const int64_t twice = (int64_t)(2 * sum) * s->mul;
   const int32_t high = (int32_t)(twice >> 32) + (int32_t)((uint32_t)((uint64_t)twice & 0xFFFFFFFFu) >> 31); /* glow_q31_high */
-  return glow_clamp(((high + s->half + ((high >> 31) & s->negative)) >> s->right) + s->zp, -128, 127);
+  return glow_clamp(((high + s->half + (high >> 31)) >> s->right) + s->zp, -128, 127);
 #endif
 }
 

@@ -143,18 +143,19 @@ GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32
   int32_t d = sum[3];
   int good = span != 0u;
 #if defined(GLOW_FIXED_THUMB_H)
-  if (good && g->shift != NULL && g->shift->shifts != NULL) {
-    const glow_thumb_q31_t q = glow_thumb_q31_of(g->shift, o, g->zp);
-    if (q.left != 0u) {
-      a = glow_thumb_doubled(a, q.left);
-      b = glow_thumb_doubled(b, q.left);
-      c = glow_thumb_doubled(c, q.left);
-      d = glow_thumb_doubled(d, q.left);
+  if (good && glow_thumb_is_q31(g->shift)) {
+    if (g->shift->shifts[o] < 0) {
+      const glow_thumb_q31_t q = glow_thumb_q31_of(g->shift->mul[o], -g->shift->shifts[o], g->zp);
+      a = glow_thumb_q31(a, &q);
+      b = glow_thumb_q31(b, &q);
+      c = glow_thumb_q31(c, &q);
+      d = glow_thumb_q31(d, &q);
+    } else {
+      a = glow_thumb_slow(a, NULL, g->shift, o, g->zp);
+      b = glow_thumb_slow(b, NULL, g->shift, o, g->zp);
+      c = glow_thumb_slow(c, NULL, g->shift, o, g->zp);
+      d = glow_thumb_slow(d, NULL, g->shift, o, g->zp);
     }
-    a = glow_thumb_q31(a, &q);
-    b = glow_thumb_q31(b, &q);
-    c = glow_thumb_q31(c, &q);
-    d = glow_thumb_q31(d, &q);
   } else
 #endif
   if (good) {
@@ -262,10 +263,14 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc
     y++;
   }
 #if defined(GLOW_FIXED_THUMB_H)
-  for (; sum != end && f->shift != NULL && f->shift->shifts != NULL; sum++, y++) {
-    const glow_thumb_q31_t q = glow_thumb_q31_of(f->shift, (int32_t)(y - f->out), zp);
-    const int32_t doubled = q.left != 0u ? glow_thumb_doubled(*sum, q.left) : *sum;
-    *y = (int8_t)glow_thumb_q31(doubled, &q);
+  for (; sum != end && glow_thumb_is_q31(f->shift); sum++, y++) {
+    const int32_t o = (int32_t)(y - f->out);
+    if (f->shift->shifts[o] < 0) {
+      const glow_thumb_q31_t q = glow_thumb_q31_of(f->shift->mul[o], -f->shift->shifts[o], zp);
+      *y = (int8_t)glow_thumb_q31(*sum, &q);
+    } else {
+      *y = (int8_t)glow_thumb_fc_slow(f, *sum, y);
+    }
   }
 #endif
   for (; sum != end; sum++, scale += scale_step) {

@@ -70,16 +70,17 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_dw_tile(const glow_thumb_dw_
     w += d->below - first;
     int good = span != 0u;
 #if defined(GLOW_FIXED_THUMB_H)
-    if (good && d->shift != NULL && d->shift->shifts != NULL) {
-      const glow_thumb_q31_t q = glow_thumb_q31_of(d->shift, c, d->out_zp);
-      if (q.left != 0u) {
-        a = glow_thumb_doubled(a, q.left);
-        b = glow_thumb_doubled(b, q.left);
-        e = glow_thumb_doubled(e, q.left);
+    if (good && glow_thumb_is_q31(d->shift)) {
+      if (d->shift->shifts[c] < 0) {
+        const glow_thumb_q31_t q = glow_thumb_q31_of(d->shift->mul[c], -d->shift->shifts[c], d->out_zp);
+        a = glow_thumb_q31(a, &q);
+        b = glow_thumb_q31(b, &q);
+        e = glow_thumb_q31(e, &q);
+      } else {
+        a = glow_thumb_slow(a, NULL, d->shift, c, d->out_zp);
+        b = glow_thumb_slow(b, NULL, d->shift, c, d->out_zp);
+        e = glow_thumb_slow(e, NULL, d->shift, c, d->out_zp);
       }
-      a = glow_thumb_q31(a, &q);
-      b = glow_thumb_q31(b, &q);
-      e = glow_thumb_q31(e, &q);
     } else
 #endif
     if (good) {

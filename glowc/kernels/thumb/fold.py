@@ -47,15 +47,14 @@ def fold(weights: np.ndarray, constants: Arrays, instr: Instr) -> np.ndarray:
 
 def fold_fixed(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     """Return the constants of a layer that ends as TensorFlow Lite does: `bias` as of `fold`, and after it 0, or 2^31
-    (by the definition) where a sum is not below 2^24, or as many doublings as its shift says do not fit 32 bits.
+    (by the definition) where a sum is not below 2^24.
     """
     mul, shift = (np.broadcast_to(constants[key], len(weights)).astype(np.int64) for key in ("mul", "shift"))
     bounds = instr.int_("out_min"), instr.int_("out_max")
     bias, sums = _folded(
         weights, constants, instr, lambda sums: np.clip(scaled(sums, mul, shift) + instr.int_("out_zp"), *bounds)
     )
-    steep = (shift > 0) & ((sums << np.maximum(shift, 0) >= 1 << 31) | ((0 < mul) & (mul < 1 << 30)))
-    near = _ALWAYS if sums.max(initial=0) >= _EXACT or steep.any() else 0
+    near = _ALWAYS if sums.max(initial=0) >= _EXACT else 0
     return {"bias": wrapped(np.append(bias, near)), "mul": mul.astype(np.int32), "shift": shift.astype(np.int8)}
 
 
