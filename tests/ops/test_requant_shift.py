@@ -79,7 +79,8 @@ def kernel_cases() -> Iterator[Case]:
         yield fc_case(rng, DType.S8, 21, 19, rows=5, rest=rest)
     for group in (1, 4):  # multipliers of 1/4, 256 and between
         case = conv_case(rng, DType.S8, group=group, shape=(6, 9, 7, 7), rest=1)
-        case.arrays["mul"][:] = rng.choice([(1 << 14) - 1, 1 << 14, 99999, (1 << 24) - 1, 1 << 24], case.arrays["mul"].shape)
+        mul = case.arrays["mul"]
+        mul[:] = rng.choice([(1 << 14) - 1, 1 << 14, 99999, (1 << 24) - 1, 1 << 24], mul.shape)
         case.arrays["weights"][:] //= 64
         yield case
     for rest, planar, k in itertools.product((1, 200), (False, True), (1, 3)):

@@ -360,7 +360,8 @@ def modest_quad(instr: Instr) -> int:
 
 
 def _is_possible(instr: Instr) -> bool:
-    return accepts_any_zero(instr) and collecting_quad(Conv.of(instr)).path in ("point", "rows", "across", "word", "three")
+    paths = ("point", "rows", "across", "word", "three")
+    return accepts_any_zero(instr) and collecting_quad(Conv.of(instr)).path in paths
 
 
 def _accepts_shift(instr: Instr) -> bool:

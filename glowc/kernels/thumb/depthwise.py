@@ -35,8 +35,8 @@ class DepthwisePlan(ThumbTile, Plan):
     `kinds` are the (columns missing at the left, at the right) of the tiles; `first` and `last` the kinds of the first
     and last tiles of a row, `middle` that of all between, -1: none. `small`: no tiles are printed. `held`: columns of a
     kernel row that are taken at a time. `mult`: output channels of an input channel. `offset`: the weights have a zero
-    point. `full`: all int8 codes are allowed. `large`: some scales are 1/4 or more. `thumb2`: inner loops are assembly for Armv7-M. `shifts`: dwconv_s8rs, or
-    where `fixed` dwconv_s8q31.
+    point. `full`: all int8 codes are allowed. `large`: some scales are 1/4 or more. `thumb2`: inner loops are assembly
+    for Armv7-M. `shifts`: dwconv_s8rs, or where `fixed` dwconv_s8q31.
     """
 
     k_h: int
