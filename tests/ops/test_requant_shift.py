@@ -79,8 +79,10 @@ def kernel_cases() -> Iterator[Case]:
         yield fc_case(rng, DType.S8, 21, 19, rows=5, rest=rest)
     for group in (1, 4):  # multipliers of 1/4, 256 and between
         case = conv_case(rng, DType.S8, group=group, shape=(6, 9, 7, 7), rest=1)
-        mul = case.arrays["mul"]
+        mul, offset = case.arrays["mul"], case.arrays["offset"]
         mul[:] = rng.choice([(1 << 14) - 1, 1 << 14, 99999, (1 << 24) - 1, 1 << 24], mul.shape)
+        offset[:] = 32768 + mul.astype(np.int64) * rng.integers(-50, 50, mul.shape)
+        mul[0], offset[0] = 1 << 18, 32768 + 65537  # more than a code, less than the multiplier
         case.arrays["weights"][:] //= 64
         yield case
     for rest, planar, k in itertools.product((1, 200), (False, True), (1, 3)):
