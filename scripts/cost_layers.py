@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from cost_forms import forms
 from cost_sample import LATER, PLAIN, SAME, Sample, conv
@@ -378,16 +379,27 @@ SAMPLES: tuple[Sample, ...] = (*_samples(), *small_chips(), *forms())
 """All layers that are measured."""
 
 
+class _Sized(Protocol):
+    @property
+    def bytes(self) -> int: ...
+
+
+_S = TypeVar("_S", bound=_Sized)
+
+
 def groups(samples: Sequence[Sample], room_bytes: int, most: int) -> list[list[Sample]]:
     """Return the samples cut into models: of one layout and size of codes, at most `most`, activations that fit."""
     found: list[list[Sample]] = []
     for planar, sixteen in ((False, False), (True, False), (False, True)):
-        current: list[Sample] = []
-        like = (s for s in samples if s.planar == planar and s.sixteen == sixteen)
-        for sample in (s for s in like if s.bytes <= room_bytes):
-            if len(current) == most or sum(s.bytes for s in current) + sample.bytes > room_bytes:
-                found.append(current)
-                current = []
-            current.append(sample)
-        found += [current] if current else []
+        found += cut([s for s in samples if s.planar == planar and s.sixteen == sixteen], room_bytes, most)
     return found
+
+
+def cut(samples: Sequence[_S], room_bytes: int, most: int) -> list[list[_S]]:
+    """Return the samples, in their order, cut into models of at most `most` whose activations fit."""
+    found: list[list[_S]] = [[]]
+    for sample in (s for s in samples if s.bytes <= room_bytes):
+        if len(found[-1]) == most or sum(s.bytes for s in found[-1]) + sample.bytes > room_bytes:
+            found.append([])
+        found[-1].append(sample)
+    return [part for part in found if part]

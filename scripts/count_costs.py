@@ -18,6 +18,7 @@ import onnx
 from cost_models import CALM, RECTIFIED, SPARSE, model_of
 from cost_sample import Sample
 from cost_tflite import is_tflite, tflite_of
+from drawn_layers import Drawn, models_bytes
 
 from glowc.board import Board, Chip, chip_names, find_tool, load_board, load_chip, machine_of
 from glowc.codegen.kernels import args_struct, render_kernel
@@ -41,6 +42,7 @@ OPTS = {"cortex-m": ("size", "balanced", "speed")}  # of a family; size stands f
 OTHER_OPTS = ("balanced", "speed")
 SPREAD, CALM_SPREAD = np.float32(4), np.float32(0.5)  # of floats: functions of libm take longer for large numbers
 FEW_ABOVE = np.float32(1.25)  # standard deviations: one number of nine is larger
+MOST_DRAWN = 3  # variants of a layer of random shape
 SLOW_MACS = 50_000  # of a layer that portable C is not counted with
 FLAGS = ("-fno-inline-functions-called-once",)  # so that each function has a size
 CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
@@ -112,9 +114,10 @@ def nth(number: int) -> Callable[[Sequence[Layer]], Order]:
 
 
 Counted = tuple[Compiled, Counts]
+Samples = Sequence[Sample] | Sequence[Drawn]
 
 
-def measure(target: Target, samples: Sequence[Sample]) -> list[Counted]:
+def measure(target: Target, samples: Samples) -> list[Counted]:
     """Count the layers of one model with every variant and every way of printing."""
     found: list[Counted] = []
     with tempfile.TemporaryDirectory(prefix="glowc-costs-") as name:
@@ -123,21 +126,27 @@ def measure(target: Target, samples: Sequence[Sample]) -> list[Counted]:
             folder = Path(name) / str(number)
             folder.mkdir()
             path = written(left, folder)
-            layout = "exported" if left[0].planar or is_tflite(left[0]) else "nhwc"
-            for opt in OPTS.get(target.board.cpu.family, OTHER_OPTS):
+            layout = "exported" if left[0].planar or isinstance(left[0], Drawn) or is_tflite(left[0]) else "nhwc"
+            for opt in OTHER_OPTS if isinstance(left[0], Drawn) else OPTS.get(target.board.cpu.family, OTHER_OPTS):
                 # No overlap: nothing to plan.
                 options = CompileOptions(io_layout=layout, opt=opt, plan="plain")
                 compiled = compile_model(path, target.board, options, order=nth(number))
                 found.append((compiled, count(compiled, target, folder / opt)))
             number += 1
+            if isinstance(left[0], Drawn) and number == MOST_DRAWN:
+                break
             choices = {int(m[1]) for x in compiled.selection.layers
                        if is_worth_it(x, number) and (m := re.search(r"n_[xyz](\d+)", x.name))}  # fmt: skip
             left = [sample for at, sample in enumerate(left) if at in choices]
     return found
 
 
-def written(samples: Sequence[Sample], folder: Path) -> Path:
+def written(samples: Samples, folder: Path) -> Path:
     """Write one model of layers, and return its file."""
+    if isinstance(samples[0], Drawn):
+        path = folder / f"layers.{samples[0].form}"
+        path.write_bytes(models_bytes(samples))  # type: ignore[arg-type]
+        return path
     if is_tflite(samples[0]):
         path = folder / "layers.tflite"
         path.write_bytes(tflite_of(samples))
@@ -154,7 +163,7 @@ def is_worth_it(layer: Layer, number: int) -> bool:
     return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
 
 
-def measured_by(name: str, samples: Sequence[Sample]) -> Measured:
+def measured_by(name: str, samples: Samples) -> Measured:
     """Return what one model's layers take on a target, and their code."""
     measured = Measured()
     for compiled, counts in measure(target_of(name), samples):
@@ -215,11 +224,15 @@ def rules_hash(name: str) -> str:
 
 
 def program_hash(info: BundleInfo, target: Target, folder: Path, *more: bytes) -> str:
-    """Return a hash of a program in a folder, of what decides its counts on a target, and of what else tells it."""
+    """Return a hash of a program in a folder, of what decides its counts on a target, and of what else tells it.
+
+    The version of glowc is left out, which changes with everything.
+    """
+    version = info.report["glowc"].encode()
     digest = hashlib.sha256(rules_hash(target.name).encode() + b"".join(more))
     for name in sorted(info.report["files"]):
         if name.endswith((".c", ".h")):
-            digest.update(name.encode() + (folder / name).read_bytes())
+            digest.update(name.encode() + (folder / name).read_bytes().replace(version, b""))
     return digest.hexdigest()[:32]
 
 

@@ -1,14 +1,15 @@
-"""Layers of random kind and shape, and a model of each (scripts/cliffs.py)."""
+"""Layers of random kind and shape, and models of them (scripts/cliffs.py, scripts/fit_costs.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.compose
 from onnx import TensorProto
 from onnx import helper as oh
 
@@ -95,14 +96,22 @@ class Drawn:
         alone = self.depthwise or self.kind in ("add", "mul", "pool")
         return self.results * self.k_h * self.k_w * (1 if alone else self.c)
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of its activations."""
+        other = self.results if self.kind in ELEMENTWISE else self.c * self.out_c * (self.kind == "product")
+        return (self.h * self.w * self.c + other + self.results) * self.bits // 8
 
-def draw(rng: Rng, count: int, only: Sequence[str] = ()) -> list[Drawn]:
-    """Return `count` layers that a generator draws."""
+
+def draw(
+    rng: Rng, count: int, only: Sequence[str] = (), macs: tuple[int, int] = (LEAST_MACS, MOST_MACS)
+) -> list[Drawn]:
+    """Return `count` layers that a generator draws, of so many multiply-accumulates."""
     found: list[Drawn] = []
     while len(found) < count:
         layer = _drawn(rng, only or KINDS)
-        few = LEAST_MACS // 10 if layer.kind in ELEMENTWISE else LEAST_MACS
-        if min(layer.out_hw) > 0 and few <= layer.macs <= MOST_MACS:
+        few = macs[0] // 10 if layer.kind in ELEMENTWISE else macs[0]
+        if min(layer.out_hw) > 0 and few <= layer.macs <= macs[1]:
             found.append(layer)
     return found
 
@@ -153,7 +162,28 @@ def _drawn(rng: Rng, kinds: Sequence[str]) -> Drawn:
 
 def model_bytes(layer: Drawn) -> bytes:
     """Return a file of the layer."""
-    return _tflite(layer) if layer.form == "tflite" else _onnx(layer)
+    if layer.form == "tflite":
+        build = Build()
+        _tflite(layer, build)
+        return build.bytes()
+    return bytes(_onnx(layer).SerializeToString())
+
+
+def models_bytes(layers: Sequence[Drawn]) -> bytes:
+    """Return a file of layers of one form, each for itself; the name of the n-th one begins with n_y<n>."""
+    if layers[0].form == "tflite":
+        build, outputs = Build(), list[int]()
+        for at, layer in enumerate(layers):
+            _tflite(layer, build)
+            build.tensors[build.outputs[0]] = replace(build.tensors[build.outputs[0]], name=f"n_y{at}")
+            outputs += build.outputs
+        build.outputs = outputs
+        return build.bytes()
+    first, *others = (onnx.compose.add_prefix(_onnx(x), f"n_y{at}_") for at, x in enumerate(layers))
+    for other in others:
+        for part in ("node", "input", "output", "initializer"):
+            getattr(first.graph, part).extend(getattr(other.graph, part))
+    return bytes(first.SerializeToString())
 
 
 def _scales(layer: Drawn, rng: Rng, count: int) -> tuple[float, np.ndarray, float]:
@@ -170,8 +200,8 @@ def _codes(layer: Drawn, rng: Rng, shape: Sequence[int]) -> np.ndarray:
     return np.clip(rng.normal(0, 30, shape), -127, 127).astype(np.int8)
 
 
-def _tflite(layer: Drawn) -> bytes:
-    rng, build, kind = np.random.default_rng(layer.seed), Build(), f"int{layer.bits}"
+def _tflite(layer: Drawn, build: Build) -> None:
+    rng, kind = np.random.default_rng(layer.seed), f"int{layer.bits}"
     x_scale, w_scales, y_scale = _scales(layer, rng, layer.out_c)
     x_q, y_q = quant(x_scale, layer.zero), quant(y_scale, 0 if layer.bits == 16 else int(rng.integers(-128, 128)))
     flat = layer.kind in ("dense", "product")
@@ -189,7 +219,6 @@ def _tflite(layer: Drawn) -> bytes:
                  strideW=layer.stride, filterHeight=layer.k_h, filterWidth=layer.k_w)  # fmt: skip
     else:
         _weighted(layer, build, x, out, rng, (x_scale, w_scales))
-    return build.bytes()
 
 
 def _weighted(
@@ -286,7 +315,7 @@ def _pads(layer: Drawn) -> tuple[int, ...]:
     return needs[0] // 2, needs[1] // 2, needs[0] - needs[0] // 2, needs[1] - needs[1] // 2
 
 
-def _onnx(layer: Drawn) -> bytes:
+def _onnx(layer: Drawn) -> onnx.ModelProto:
     made = _Qdq(layer)
     x_scale, scales, y_scale = _scales(layer, made.rng, layer.out_c)
     flat = layer.kind in ("dense", "product")
@@ -310,5 +339,4 @@ def _onnx(layer: Drawn) -> bytes:
     made.node("QuantizeLinear", (y, *ends), "q")
     out = [oh.make_tensor_value_info("q", made.element, None)]
     graph = oh.make_graph(made.nodes, "layer", made.inputs, out, made.consts)
-    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
-    return bytes(model.SerializeToString())
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)

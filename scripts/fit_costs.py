@@ -6,13 +6,16 @@
     scripts/fit_costs.py --targets stm32l4r5 --kinds conv fc
     scripts/fit_costs.py --targets stm32l4r5 --kinds fc_f32 --add
     scripts/fit_costs.py --targets stm32l4r5 --kinds mul mul_gate --keys "mul_s8.*"
+    scripts/fit_costs.py --targets stm32l4r5 --drawn
 
 A target is a chip, whose cycles stand for all chips with its CPU, or a board where no chip has the CPU; there
 instructions alone are fitted. Every variant of every layer of scripts/cost_layers.py is counted under QEMU (exact),
-once printed for each shape and once shared, by -O2 and by -Os; code is measured function by function. Per kernel,
-variant, path and way of printing a sum of few features is fitted by non-negative least squares of the relative error
-(glowc/select/cost.py tells the features). Prints the error for layers that were left out of the fit. Counts are kept in
-build/costs by a hash of the program: what did not change is not run again.
+once printed for each shape and once shared, by -O2 and by -Os; code is measured function by function. So are, by -O2,
+layers of random kind and shape (scripts/drawn_layers.py, with a seed of their own); `--drawn` counts these alone, and
+writes what many of them have. Per kernel, variant, path and way of printing a sum of few features is fitted by
+non-negative least squares of the relative error (glowc/select/cost.py tells the features). Prints the error for layers
+that were left out of the fit. Counts are kept in build/costs by a hash of the program: what did not change is not run
+again.
 """
 
 from __future__ import annotations
@@ -30,11 +33,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cost_layers import SAMPLES, groups
+from cost_layers import SAMPLES, cut, groups
 from cost_sample import Sample
 from cost_small_chips import measured_alone, measured_on
 from cost_tflite import TFLITE
-from count_costs import Measured, Taken, Target, measured_by, merged, target_of
+from count_costs import Measured, Samples, Taken, Target, measured_by, merged, target_of
+from drawn_layers import Drawn, draw
 
 from glowc.board import Board, Chip, find_tool
 from glowc.errors import GlowcError
@@ -49,11 +53,16 @@ LAYERS_PER_MODEL = 48
 MOST_TERMS = 7  # of a fit
 BEAM = 4  # sets of features that are tried further
 USELESS = 0.30  # of an error: another way of printing says as much
+FAR = 0.25  # of an error: fits of drawn layers, which know fewer shapes, replace what a file has
 ROUGH = 0.10  # of an error: the file names the kernel
 SMALL = 1000  # cycles: errors of smaller layers are relative to this
 SMALL_CACHE = 1024  # bytes
+BYTE = 8  # bits
 WORD = 4  # bytes that are read at once
 ENOUGH = 5  # layers of a fit
+MANY, FEW = 10, 3  # drawn layers of a kernel whose costs they are, whatever the file has; where it has none
+DRAWN_SEED, DRAWN_COUNT = 1_000_000, 160  # layers as scripts/cliffs.py draws them, and as many with
+WIDE_MACS = 1_000, 2_000_000  # so many multiply-accumulates
 GOOD = 0.002  # an error that needs no further term
 
 
@@ -112,7 +121,7 @@ def fit(samples: Sequence[Mapping[str, float]], taken: Sequence[float]) -> tuple
     usable = [f for f in FEATURES if columns[f].any()]
     if any(f in OF_PLAN for f in usable):
         usable = [f for f in usable if f in ("call", *OF_PLAN)]
-    most = min(MOST_TERMS, max(2 * len(samples) // 3, 1), len(samples) - 1)
+    most = min(MOST_TERMS, max(len(samples) // 3, 1), len(samples) - 1)  # more say nothing of other shapes
     if most < 1:
         return None
 
@@ -224,9 +233,25 @@ def show(table: Mapping[str, Any]) -> None:
 def samples_for(board: Board, kinds: Sequence[str] | None) -> list[list[Sample]]:
     """Return the layers that are measured on a board, cut into models."""
     wanted = measured_on(board.cpu.features, [s for s in SAMPLES if not kinds or s.kind in kinds])
+    return groups(wanted, arena_room(board), LAYERS_PER_MODEL)
+
+
+def drawn_for(board: Board) -> list[list[Drawn]]:
+    """Return layers of random kind and shape, cut into models of one form."""
+    rng, found = np.random.default_rng(DRAWN_SEED), list[list[Drawn]]()
+    layers = draw(rng, DRAWN_COUNT) + draw(rng, DRAWN_COUNT, macs=WIDE_MACS)
+    rare = [x for x in draw(rng, 2 * DRAWN_COUNT) if x.bits > BYTE or x.kind == "pool"]
+    for part in (layers, rare):
+        for form in ("onnx", "tflite"):
+            found += cut([x for x in part if x.form == form], arena_room(board), LAYERS_PER_MODEL // 2)
+    return found
+
+
+def arena_room(board: Board) -> int:
+    """Return the bytes that the activations of a model may have."""
     rams = [r.size_bytes for r in board.memory.values() if r.kind == "ram"]
     arena = board.memory[board.arena_region].size_bytes // 3
-    return groups(wanted, min(arena, min(rams) // 2, 1 << 20), LAYERS_PER_MODEL)  # inputs may lie in another memory
+    return min(arena, min(rams) // 2, 1 << 20)  # inputs may lie in another memory
 
 
 def samples_alone(board: Board) -> list[list[Sample]]:
@@ -248,22 +273,63 @@ def with_new(known: Mapping[str, Any], table: Mapping[str, Any], keys: Sequence[
     return {**known, **({"rough": rough(kernels)} if "rough" in known else {}), **parts}
 
 
-def fit_target(text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool, keys: Sequence[str]) -> None:
+def is_near(fit: Mapping[str, Any], layers: Sequence[Taken]) -> bool:
+    """Say whether layers take what a fit predicts, but for FAR: the root of the mean square."""
+    what = "cycles" if "cycles" in fit else "insns"
+    predicted = np.array([sum(c * x.values.get(f, 0.0) for f, c in fit[what].items()) for x in layers])
+    counted = np.array([getattr(x, what) for x in layers])
+    return rms((predicted - counted) / np.maximum(counted, SMALL)) <= FAR
+
+
+def with_drawn(
+    known: Mapping[str, Any], table: Mapping[str, Any], taken: Mapping[Any, Sequence[Taken]]
+) -> dict[str, Any]:
+    """Return the contents of a file with the fits of drawn layers, those that the file lacks or many are far off from.
+
+    A way of printing that few layers have takes what the other one does; for -Os the file's counts.
+    """
+    kernels = {}
+    for key, entry in table["kernels"].items():
+        modes, old = entry["modes"], known["kernels"].get(key, {}).get("modes", {})
+        best = max(modes.values(), key=lambda fit: fit["samples"])
+        far = [mode for mode in modes if mode not in old or not is_near(old[mode], taken[key, mode])]
+        if far and best["samples"] >= (MANY if old else FEW):
+            size = {"size": old["size"]} if "size" in old else {}  # which would count where another one is missing
+            many = {mode: fit for mode, fit in modes.items() if fit["samples"] >= MANY} or modes
+            lacking = [mode for mode in ("shared", "literal") if size and mode not in many]
+            filled = {mode: {**best, "text": (old | modes).get(mode, best)["text"]} for mode in lacking}
+            kernels[key] = {**entry, "modes": size | many | filled}
+    return with_new(known, {**table, "kernels": kernels}, ["*"])
+
+
+def parts_for(board: Board, kinds: Sequence[str] | None, *, drawn: bool) -> list[Samples]:
+    """Return the models that are measured on a board."""
+    if drawn:
+        return [*drawn_for(board)]
+    others = [s for s in TFLITE if not kinds or s.kind in kinds]
+    parts: list[Samples] = [*samples_for(board, kinds), *groups(others, 1 << 20, LAYERS_PER_MODEL // 2)]
+    return parts if kinds else [*parts, *drawn_for(board)]
+
+
+def fit_target(
+    text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool, keys: Sequence[str], drawn: bool
+) -> None:
     """Measure and fit one target; of some kinds only kernels that the file lacks, if `add`, or of `keys` are written.
 
-    Those of `keys` replace what the file has of them.
+    Those of `keys` replace what the file has of them; so do those of many `drawn` layers.
     """
     begin, target = time.perf_counter(), target_of(text)
     with ProcessPoolExecutor(jobs) as pool:
-        others = [s for s in TFLITE if not kinds or s.kind in kinds]
-        parts = [*samples_for(target.board, kinds), *groups(others, 1 << 20, LAYERS_PER_MODEL // 2)]
+        parts = parts_for(target.board, kinds, drawn=drawn)
         measured = merged(list(pool.map(partial(measured_by, text), parts)))
     seconds = time.perf_counter() - begin
     table = table_of(target, measured)
     show(table)
     print(f"  {seconds:.0f} s of measuring, {time.perf_counter() - begin - seconds:.0f} s of fitting", flush=True)
     file = cost_file(target.board.cpu.name)
-    if add or keys:
+    if drawn:
+        write(with_drawn(json.loads(file.read_text(encoding="utf-8")), table, measured.taken), file)
+    elif add or keys:
         write(with_new(json.loads(file.read_text(encoding="utf-8")), table, keys), file)
     elif not kinds:
         stack = json.loads(file.read_text(encoding="utf-8")).get("stack") if file.is_file() else None  # fit_stack.py's
@@ -296,8 +362,9 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="+", help="only these kinds of layers; the file is not written")
     parser.add_argument("--add", action="store_true", help="write the kernels that the file lacks, and no others")
     parser.add_argument("--keys", nargs="+", default=(), help="write kernels of these patterns anew, and no others")
+    parser.add_argument("--drawn", action="store_true", help="count drawn layers alone, write what many of them have")
     args = parser.parse_args()
-    more = {"kinds": args.kinds, "jobs": args.jobs, "add": args.add, "keys": args.keys}
+    more = {"kinds": args.kinds, "jobs": args.jobs, "add": args.add, "keys": args.keys, "drawn": args.drawn}
     return each_target(args.targets, partial(fit_target, **more))
 
 

@@ -74,5 +74,18 @@ static inline int32x4_t glow_neon_no_half(int32x4_t sums, int32x4_t even) {
   const int32x4_t less = vsubq_s32(sums, vandq_s32(vshrq_n_s32(sums, 31), even));
   return vaddq_s32(vshlq_s32(less, even), even);
 }
+
+/* Means of eight sums of a count whose reciprocal, or half of it where `even` is 1, is the factor: half away from zero. */
+static inline int16x8_t glow_neon_mean16(glow_neon_sums_t s, int32x4_t even, float factor, const glow_neon_ends16_t *e) {
+  const glow_neon_sums_t sums = {glow_neon_no_half(s.low, even), glow_neon_no_half(s.high, even)};
+  return glow_neon_requant16(sums, factor, e);
+}
+
+/* The same of sums of 16 bits, to which `first` is added. */
+static inline int8x8_t glow_neon_mean8(int16x8_t sum, int32x4_t first, int32x4_t even, float factor,
+                                       const glow_neon_ends16_t *e) {
+  const glow_neon_sums_t sums = {vaddw_s16(first, vget_low_s16(sum)), vaddw_s16(first, vget_high_s16(sum))};
+  return vmovn_s16(glow_neon_mean16(sums, even, factor, e));
+}
 #endif
 #endif

@@ -16,7 +16,7 @@ from tests.conftest import ROOT, require_module
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from cliffs import Found, best_of, reason_for
-from drawn_layers import KINDS, Drawn, draw, model_bytes
+from drawn_layers import KINDS, Drawn, draw, model_bytes, models_bytes
 
 
 def drawn(count: int, *kinds: str) -> list[Drawn]:
@@ -39,6 +39,18 @@ def test_layers_of_each_kind_compile(kind: str, tmp_path: Path) -> None:
         report = compile_model(path, load_board("mps2-an386"), CompileOptions(name="layer")).report
         counted = sum(entry["macs"] for entry in report["layers"])
         assert counted == 0 or counted == pytest.approx(layer.macs, rel=0.1)
+
+
+@pytest.mark.parametrize("form", ["onnx", "tflite"])
+def test_layers_of_one_form_are_one_model_for_fits(form: str, tmp_path: Path) -> None:
+    require_module("tflite_micro")
+    layers = [x for x in drawn(12, "pointwise", "add", "pool") if x.form == form]
+    path = tmp_path / f"layers.{form}"
+    path.write_bytes(models_bytes(layers))
+    names = [
+        x["name"] for x in compile_model(path, load_board("mps2-an386"), CompileOptions(name="m")).report["layers"]
+    ]
+    assert all(any(f"n_y{at}" in name for name in names) for at in range(len(layers)))
 
 
 def test_what_the_best_take_is_told_apart_by_products_and_results() -> None:

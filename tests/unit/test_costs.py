@@ -419,6 +419,33 @@ def test_kernels_are_added_to_a_file_that_keeps_its_own(fitting: ModuleType) -> 
     assert fitting.with_new(known, found, ["a*"])["kernels"] == {"a": entry}
 
 
+def test_fits_of_many_drawn_layers_replace_others_but_for_size(fitting: ModuleType) -> None:
+    def entry(**samples: int) -> dict[str, dict[str, dict[str, object]]]:
+        return {
+            "modes": {
+                mode: {"error": 0.0, "samples": n, "text": [n, 1], "insns": {"macs": 6}} for mode, n in samples.items()
+            },
+            "uses": {},
+        }
+
+    def entries(**all_of: dict[str, int]) -> dict[str, object]:
+        return {"functions": {}, "kernels": {key: entry(**modes) for key, modes in all_of.items()}}
+
+    known = entries(many={"size": 30, "shared": 40}, few={"shared": 30}, near={"literal": 30})
+    found = entries(many={"literal": 12}, few={"shared": 6}, new={"shared": 6}, near={"literal": 12})
+    layers = {
+        ("near", "literal"): [fitting.Taken({"macs": 500.0}, 3100, 3100)],
+        ("few", "shared"): [fitting.Taken({}, 9000, 9000)],
+    }
+    kernels = fitting.with_drawn(known, found, layers)["kernels"]
+    assert kernels["few"] == entry(shared=30)
+    assert kernels["near"] == entry(literal=30)  # within a quarter
+    assert kernels["new"] == entry(shared=6)
+    many = kernels["many"]["modes"]
+    assert (many["size"]["samples"], many["literal"]["samples"]) == (30, 12)
+    assert (many["shared"]["samples"], many["shared"]["text"]) == (12, [40, 1])  # as none was drawn
+
+
 @pytest.mark.usefixtures("fitting")
 def test_layers_of_tensorflow_lite_are_those_that_are_measured(tmp_path: Path) -> None:
     module, counts = sys.modules["cost_tflite"], sys.modules["count_costs"]

@@ -18,6 +18,7 @@ from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _MOST_TAPS = 1 << 15  # codes of 16 bits less a zero point
+_WIDE_CHANNELS = 16  # of int8, which one load has
 _MOST_WHOLE_TAPS = {DType.S8: 255, DType.S16: 127}  # sums fit 16 bits; quotients are that far from halves as floats
 
 
@@ -55,6 +56,11 @@ def _accepts_whole_average(instr: Instr) -> bool:
     """
     s = Pool.of(instr)
     return s.in_c >= LEAST and s.in_ch == 1 and s.taps <= _MOST_WHOLE_TAPS[instr.operand("in").type.dtype]
+
+
+def _prepare_whole_average(_: Arrays, instr: Instr) -> Prepared:
+    wide = instr.operand("in").type.dtype is DType.S8 and instr.int_("in_c") >= _WIDE_CHANNELS
+    return Prepared(plan=Plan(path="wide" if wide else ""))
 
 
 def _accepts_real_average(instr: Instr) -> bool:
@@ -105,7 +111,7 @@ AVERAGE = tuple(
 )
 
 _WIDE = replace(CODES, header="glow_neon_codes16.h")
-_WHOLE = both(replace(_WIDE, accepts=_accepts_whole_average))
+_WHOLE = both(replace(_WIDE, accepts=_accepts_whole_average, prepare=_prepare_whole_average))
 _BILINEAR = replace(CODES, header="glow_neon_bilinear.h")
 
 VARIANTS = {
