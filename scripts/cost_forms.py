@@ -18,6 +18,7 @@ def forms() -> Iterator[Sample]:
         *_small(),
         *_images(),
         *_dilated(),
+        *_windows(),
         *_gates(),
         *_cells(),
     )
@@ -127,6 +128,23 @@ def _dilated() -> Iterator[Sample]:
         (28, 28, 16, 5, 2, 2), (10, 10, 80, 4, 1, 0), (18, 18, 28, 5, 1, 2),
     ):  # fmt: skip
         yield Sample("dwconv", (h, w, c), c, (k, k), stride, (border,) * 4)
+
+
+def _windows() -> Iterator[Sample]:
+    """Yield windows whose rows are short, and depthwise layers whose channels do not fill vectors."""
+    for h, w, c, out_c, k, stride, pads in (
+        (24, 24, 8, 16, (3, 3), 1, SAME), (48, 48, 8, 8, (3, 3), 1, SAME), (32, 32, 8, 16, (3, 3), 2, LATER),
+        (16, 16, 12, 20, (3, 3), 1, SAME), (32, 32, 12, 12, (3, 3), 2, LATER), (14, 14, 20, 24, (3, 3), 1, PLAIN),
+        (1, 64, 32, 32, (1, 3), 1, (0, 1, 0, 1)), (32, 2, 32, 32, (3, 1), 1, (1, 0, 1, 0)),
+        (16, 4, 32, 32, (3, 1), 1, (1, 0, 1, 0)), (1, 96, 24, 40, (1, 3), 1, PLAIN), (20, 20, 4, 12, (5, 5), 1, PLAIN),
+        (12, 14, 8, 48, (3, 3), 1, SAME),
+    ):  # fmt: skip
+        yield Sample("conv", (h, w, c), out_c, k, stride, pads)
+    for h, w, c in (
+        (32, 32, 12), (32, 32, 6), (16, 16, 18), (16, 16, 10), (8, 8, 14), (16, 16, 24), (8, 8, 40), (24, 20, 4),
+        (12, 10, 20), (10, 10, 28), (8, 8, 56), (20, 18, 36),
+    ):  # fmt: skip
+        yield Sample("dwconv", (h, w, c), c, (3, 3), 1, SAME)
 
 
 def _gates() -> Iterator[Sample]:

@@ -234,11 +234,10 @@ typedef struct {
   int32_t columns[3];  /* how far the columns of a row are apart: 0 outside of the image */
   const int8_t *zeros; /* zero points of all channels */
   int32_t in_w, stride, dilation, pad, out_w, channels;
-  int32_t doubled; /* 8 channels, whose constants are there twice: two pixels that follow each other in the input */
+  int32_t merged;  /* adjacent pixels that are one of as many channels (glow_mve_dw9_repeat), or 1 */
   int32_t first;   /* pixels [first, last) have their windows inside of the row */
   int32_t last;
-  int32_t passed; /* bytes by which the taps move on in a pixel */
-  int32_t next;   /* columns from a pixel, or two, to the next */
+  int32_t passed; /* bytes by which the taps move on in a pixel, or in those that are one */
 } glow_mve_dw9_row_t;
 
 GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init(glow_mve_dw9_t *d, glow_mve_dw9_row_t *r,
@@ -248,17 +247,16 @@ GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_init
   const int32_t last = reach < 0 ? 0 : reach / r->stride + 1;
   r->first = (r->pad + r->stride - 1) / r->stride;
   r->last = last < r->out_w ? last : r->out_w;
-  r->passed = (r->channels + 15) / 16 * 16;
-  r->next = r->doubled != 0 ? 2 : r->stride;
   vst1q_s8(d->low, vdupq_n_s8((int8_t)low));
   vst1q_s8(d->high, vdupq_n_s8((int8_t)high));
   d->stream = stream;
   d->zp = zp;
+  r->passed = (r->merged * r->channels + 15) / 16 * 16;
   d->blocks = r->channels / 16;
   d->lanes = r->channels % 16;
-  d->part = r->doubled != 0 ? 16 : (d->lanes + 3) / 4 * 4;
-  d->numbers = r->doubled != 0 ? 64 : 3 * d->part + d->lanes / 4 * 4;
-  d->weights = r->doubled != 0 ? 16 : d->lanes;
+  d->part = r->merged > 1 ? 16 : (d->lanes + 3) / 4 * 4;
+  d->numbers = r->merged > 1 ? 64 : 3 * d->part + d->lanes / 4 * 4;
+  d->weights = r->merged > 1 ? 16 : d->lanes;
 }
 
 GLOW_INLINE void glow_mve_dw9_column(const int8_t **tap, const glow_mve_dw9_row_t *r, int32_t column) {
@@ -266,6 +264,31 @@ GLOW_INLINE void glow_mve_dw9_column(const int8_t **tap, const glow_mve_dw9_row_
   tap[0] = is_inside ? r->rows[0] + column * r->columns[0] : r->zeros;
   tap[3] = is_inside ? r->rows[1] + column * r->columns[1] : r->zeros;
   tap[6] = is_inside ? r->rows[2] + column * r->columns[2] : r->zeros;
+}
+
+#define GLOW_MVE_DW9_BYTES 272 /* of the constants of a block */
+/* The constants of adjacent pixels as of one, `blocks` whole ones, from the biases, scales and weights[9] of its channels. */
+GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_repeat(int8_t *to, const int8_t *from, int32_t channels,
+                                                                          int32_t blocks) {
+  static const uint8_t parts[4] = {0, 2, 1, 3};
+  const int32_t *numbers = (const int32_t *)(const void *)from;
+  const int8_t *weights = from + 8 * channels;
+  const uint32x4_t fours = vmulq_n_u32(vidupq_n_u32(0, 1), 4);
+  uint8_t at[16];
+  uint32_t c = 0;
+  for (int32_t i = 0; i < blocks; i++, to += GLOW_MVE_DW9_BYTES) {
+    const uint8x16_t channel = viwdupq_wb_u8(&c, (uint32_t)channels, 1);
+    int32_t *words = (int32_t *)(void *)to;
+    vst1q_u8(at, channel);
+    for (int32_t k = 0; k < 4; k++) {
+      const uint32x4_t four = vldrbq_gather_offset_u32(at + parts[k], fours);
+      vst1q_s32(words + 4 * k, vldrwq_gather_shifted_offset_s32(numbers, four));
+      vst1q_s32(words + 16 + 4 * k, vldrwq_gather_shifted_offset_s32(numbers + channels, four));
+    }
+    for (int32_t k = 0; k < 9; k++) {
+      vst1q_s8(to + 128 + 16 * k, vldrbq_gather_offset_s8(weights + k * channels, channel));
+    }
+  }
 }
 
 /* The pixels [x, x + count), of which no window but that of the first leaves the image on a side. */
@@ -281,22 +304,37 @@ GLOW_INLINE void glow_mve_dw9_pixels(glow_mve_dw9_t *d, glow_mve_dw9_fn *run, co
   d->out += count * r->channels;
 }
 
+GLOW_INLINE void glow_mve_dw9_begin(glow_mve_dw9_t *d, const glow_mve_dw9_row_t *r, int8_t *out, int32_t next) {
+  d->steps[0] = next * r->columns[0] - r->passed;
+  d->steps[1] = next * r->columns[1] - r->passed;
+  d->steps[2] = next * r->columns[2] - r->passed;
+  d->out = out;
+}
+
 GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_row(glow_mve_dw9_t *d, glow_mve_dw9_fn *run,
                                                                       const glow_mve_dw9_row_t *r, int8_t *out) {
+  glow_mve_dw9_begin(d, r, out, r->stride);
+  for (int32_t x = 0; x < r->out_w;) {
+    const int32_t count = x == r->first && r->last > r->first ? r->last - r->first : 1;
+    glow_mve_dw9_pixels(d, run, r, x, count);
+    x += count;
+  }
+}
+
+/* The same of merged pixels; the last of those whose windows are inside may be fewer. */
+GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw9_merged_row(glow_mve_dw9_t *d, glow_mve_dw9_fn *run,
+                                                                      const glow_mve_dw9_row_t *r, int8_t *out) {
   int32_t first = r->first;
-  d->steps[0] = r->next * r->columns[0] - r->passed;
-  d->steps[1] = r->next * r->columns[1] - r->passed;
-  d->steps[2] = r->next * r->columns[2] - r->passed;
-  d->out = out;
+  glow_mve_dw9_begin(d, r, out, r->merged);
   for (int32_t x = 0; x < r->out_w;) {
     int32_t count = x == first && r->last > first ? r->last - first : 1;
-    if (r->doubled != 0) {
-      const int32_t is_one = count == 1;
-      count -= is_one != 0 ? 0 : count % 2;
-      first += is_one != 0 ? 0 : count; /* an odd one is left */
-      d->blocks = !is_one;
-      d->lanes = 8 * is_one;
+    if (count > r->merged) {
+      count -= count % r->merged;
+      first += count;
     }
+    const uint32_t channels = (uint32_t)((count < r->merged ? count : r->merged) * r->channels);
+    d->blocks = (int32_t)(channels / 16);
+    d->lanes = (int32_t)(channels % 16);
     glow_mve_dw9_pixels(d, run, r, x, count);
     x += count;
   }

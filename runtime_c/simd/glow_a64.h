@@ -109,7 +109,8 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   GLOW_A64_BYTES(r) GLOW_A64_##LOW(r) GLOW_A64_##HIGH(r)
 
 /* four pixels of eight outputs */
-#define GLOW_A64_PUT_EIGHT(v) "str d" #v ", [%[to]]\n" GLOW_A64_GO("%[to]", "%[next]")
+#define GLOW_A64_PUT_EIGHTS(v, u) \
+  "str d" #v ", [%[to]]\n" "str d" #u ", [%[to], %[next]]\n" GLOW_A64_GO("%[to]", "%[next], lsl #1")
 #define GLOW_A64_EIGHTS(K, ZP, LOW, HIGH, a, c, d, e, f, g, h, i)                                       \
   GLOW_A64_ROUND8_##K(a, c, d, e, f, g, h, i, 8, 9)                                                     \
   GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_PACK_##K(2, f, g) GLOW_A64_PACK_##K(3, h, i) \
@@ -117,7 +118,7 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   "sqxtn v0.8b, v0.8h\n" "sqxtn v1.8b, v1.8h\n" "sqxtn v2.8b, v2.8h\n" "sqxtn v3.8b, v3.8h\n"           \
   GLOW_A64_##LOW(0) GLOW_A64_##LOW(1) GLOW_A64_##LOW(2) GLOW_A64_##LOW(3)                               \
   GLOW_A64_##HIGH(0) GLOW_A64_##HIGH(1) GLOW_A64_##HIGH(2) GLOW_A64_##HIGH(3)                           \
-  GLOW_A64_PUT_EIGHT(0) GLOW_A64_PUT_EIGHT(1) GLOW_A64_PUT_EIGHT(2) GLOW_A64_PUT_EIGHT(3)
+  GLOW_A64_PUT_EIGHTS(0, 1) GLOW_A64_PUT_EIGHTS(2, 3)
 
 #define GLOW_A64_END_8X8(K, ZP, LOW, HIGH)                                                              \
   "ldp q8, q9, [%[head], #32]\n" GLOW_A64_MORE_##K(GLOW_A64_SHIFTS_8X8)                                 \
@@ -130,7 +131,10 @@ GLOW_SIZE(const int8_t *, 8); /* in lists of rows */
   GLOW_A64_PACK_##K(0, a, c) GLOW_A64_PACK_##K(1, d, e) GLOW_A64_ZP_##ZP(0) GLOW_A64_ZP_##ZP(1)            \
   "sqxtn v2.8b, v0.8h\n" "sqxtn v3.8b, v1.8h\n"                                                            \
   GLOW_A64_##LOW(2) GLOW_A64_##LOW(3) GLOW_A64_##HIGH(2) GLOW_A64_##HIGH(3)
-#define GLOW_A64_PUT_FOURS GLOW_A64_PUT4(2, 0) GLOW_A64_PUT4(2, 1) GLOW_A64_PUT4(3, 0) GLOW_A64_PUT4(3, 1)
+#define GLOW_A64_PUT_FOURS \
+  "mov s0, v2.s[1]\n" "mov s1, v3.s[1]\n" "str s2, [%[to]]\n" "str s0, [%[to], %[next]]\n" \
+  GLOW_A64_GO("%[to]", "%[next], lsl #1") "str s3, [%[to]]\n" "str s1, [%[to], %[next]]\n" \
+  GLOW_A64_GO("%[to]", "%[next], lsl #1")
 #define GLOW_A64_PUT_TWOS GLOW_A64_PUT2(2, 0) GLOW_A64_PUT2(2, 2) GLOW_A64_PUT2(3, 0) GLOW_A64_PUT2(3, 2)
 
 /* sums[i] += a[i] * b[i] */
@@ -233,9 +237,9 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
  * address moves; GO moves it. */
 #define GLOW_A64_WEIGHT_PAIRS "ldp q4, q5, [%[w]]\n" "ldp q6, q7, [%[w], #32]\n"
 /* the weights of a step of less than 16 inputs, `rest`: what a vector holds after them meets inputs of 0 */
-#define GLOW_A64_GET_REST(a, b, c, d)                                           \
-  "ld1 {v" #a ".16b}, [%[w]], %[rest]\n" "ld1 {v" #b ".16b}, [%[w]], %[rest]\n" \
-  "ld1 {v" #c ".16b}, [%[w]], %[rest]\n" "ld1 {v" #d ".16b}, [%[w]], %[rest]\n"
+#define GLOW_A64_GET_REST(a, b, c, d)                                                                            \
+  "ldr q" #a ", [%[w]]\n" "ldr q" #b ", [%[w], %[rest]]\n" GLOW_A64_GO("%[w]", "%[rest], lsl #1") \
+  "ldr q" #c ", [%[w]]\n" "ldr q" #d ", [%[w], %[rest]]\n" GLOW_A64_GO("%[w]", "%[rest], lsl #1")
 
 #if defined(__ARM_FEATURE_DOTPROD)
 
@@ -374,18 +378,34 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   some(GLOW_A64_SECOND) others(GLOW_A64_SECOND) some(GLOW_A64_ADD) load others(GLOW_A64_ADD)
 #define GLOW_A64_NOTHING(of)
 
-/* A step of four pixels, whose inputs are at `base`, times four outputs. Vectors of inputs hold products while nothing is
- * in them: one is loaded where the products in it were added. */
+/* A step of four pixels, whose inputs are at `base`, times four outputs; `weights` loads theirs, `went` moves pointers. Vectors
+ * of inputs hold products while nothing is in them: one is loaded where the products in it were added. */
 #define GLOW_A64_TWO_OF_0(of) of(3, 0, 4, 16) of(2, 0, 5, 17)
 #define GLOW_A64_FOUR_OF_0(of) of(8, 0, 6, 18) of(9, 0, 7, 19) of(10, 1, 4, 20) of(11, 1, 5, 21)
 #define GLOW_A64_TWO_OF_1(of) of(3, 1, 6, 22) of(0, 1, 7, 23)
 #define GLOW_A64_FOUR_OF_2(of) of(8, 2, 4, 24) of(9, 2, 5, 25) of(10, 2, 6, 26) of(11, 2, 7, 27)
 #define GLOW_A64_FOUR_OF_3(of) of(8, 3, 4, 28) of(9, 3, 5, 29) of(10, 3, 6, 30) of(11, 3, 7, 31)
-#define GLOW_A64_MACS(W, base) \
-  "ldr q0, [" base "]\n" "ldr q1, [" base ", #16]\n" \
-  GLOW_A64_PRODUCTS_##W(GLOW_A64_TWO_OF_0, GLOW_A64_FOUR_OF_0, "ldr q2, [" base ", #32]\n") \
-  GLOW_A64_PRODUCTS_##W(GLOW_A64_TWO_OF_1, GLOW_A64_FOUR_OF_2, "ldr q3, [" base ", #48]\n") \
-  GLOW_A64_PRODUCTS_##W(GLOW_A64_NOTHING, GLOW_A64_FOUR_OF_3, "")
+#define GLOW_A64_MACS_ANY(base) \
+  GLOW_A64_PRODUCTS_ANY(GLOW_A64_TWO_OF_0, GLOW_A64_FOUR_OF_0, "ldr q2, [" base ", #32]\n") \
+  GLOW_A64_PRODUCTS_ANY(GLOW_A64_TWO_OF_1, GLOW_A64_FOUR_OF_2, "ldr q3, [" base ", #48]\n") \
+  GLOW_A64_PRODUCTS_ANY(GLOW_A64_NOTHING, GLOW_A64_FOUR_OF_3, "")
+/* Sums take turns with the next products; those of the last four are GLOW_A64_MACS_LAST. */
+#define GLOW_A64_MACS_PAIRS(base) \
+  GLOW_A64_TWO_OF_0(GLOW_A64_FIRST) GLOW_A64_FOUR_OF_0(GLOW_A64_FIRST) \
+  GLOW_A64_TWO_OF_0(GLOW_A64_FIRST_MORE) GLOW_A64_FOUR_OF_0(GLOW_A64_FIRST_MORE) \
+  GLOW_A64_TWO_OF_0(GLOW_A64_ADD) "ldr q2, [" base ", #32]\n" \
+  GLOW_A64_ADD(8, 0, 6, 18) GLOW_A64_ADD(9, 0, 7, 19) GLOW_A64_TWO_OF_1(GLOW_A64_FIRST) GLOW_A64_ADD(10, 1, 4, 20) \
+  GLOW_A64_FIRST(8, 2, 4, 24) GLOW_A64_FIRST(9, 2, 5, 25) GLOW_A64_ADD(11, 1, 5, 21) \
+  GLOW_A64_FIRST(10, 2, 6, 26) GLOW_A64_FIRST(11, 2, 7, 27) \
+  GLOW_A64_TWO_OF_1(GLOW_A64_FIRST_MORE) GLOW_A64_FOUR_OF_2(GLOW_A64_FIRST_MORE) \
+  GLOW_A64_ADD(3, 1, 6, 22) "ldr q3, [" base ", #48]\n" GLOW_A64_ADD(0, 1, 7, 23) \
+  GLOW_A64_ADD(8, 2, 4, 24) GLOW_A64_ADD(9, 2, 5, 25) GLOW_A64_ADD(10, 2, 6, 26) \
+  GLOW_A64_FIRST(8, 3, 4, 28) GLOW_A64_FIRST(9, 3, 5, 29) GLOW_A64_FIRST(10, 3, 6, 30) GLOW_A64_ADD(11, 2, 7, 27) \
+  GLOW_A64_FIRST(11, 3, 7, 31) GLOW_A64_FOUR_OF_3(GLOW_A64_FIRST_MORE)
+#define GLOW_A64_MACS_LAST_PAIRS GLOW_A64_FOUR_OF_3(GLOW_A64_ADD)
+#define GLOW_A64_MACS_LAST_ANY ""
+#define GLOW_A64_MACS(W, base, weights, went) \
+  "ldr q0, [" base "]\n" weights "ldr q1, [" base ", #16]\n" GLOW_A64_MACS_##W(base) went GLOW_A64_MACS_LAST_##W
 
 /* half a step: 8 inputs of each pixel, two pixels (low half, high half) and two outputs to a register */
 #define GLOW_A64_HALF(x, a, c, d, e, f, g, h, i) \

@@ -67,16 +67,19 @@ static inline void glow_neon_wide_4x8(int32x4_t *sums, const int16_t *const *x, 
 #define GLOW_WIDE_MACS(s0, s1, s2, s3, low, high, x) \
   "smlal " s0 ".4s, " low ".4h, " x "\n" "smlal2 " s1 ".4s, " low ".8h, " x "\n" \
   "smlal " s2 ".4s, " high ".4h, " x "\n" "smlal2 " s3 ".4s, " high ".8h, " x "\n"
-#define GLOW_WIDE_LOAD16(w) "ld1 {" w ".16b}, [%[w]], %[row]\n"
-/* An input of four pixels, lane k, times the weights of 16 channels in `w`; `next` is loaded before. */
-#define GLOW_WIDE_STEP16(w, low, high, k, next) \
-  next "sxtl " low ".8h, " w ".8b\n" "sxtl2 " high ".8h, " w ".16b\n" \
-  GLOW_WIDE_MACS("v16", "v17", "v18", "v19", low, high, "v0.h[" k "]") \
-  GLOW_WIDE_MACS("v20", "v21", "v22", "v23", low, high, "v1.h[" k "]") \
+/* A load that moves its pointer waits for the products before it, on a core that keeps the order. */
+#define GLOW_WIDE_LOAD16(q) "ldr " q ", [%[w]]\n" "add %[w], %[w], %[row]\n"
+#define GLOW_WIDE_INPUTS16(q, x) "ldr " q ", [%[" x "]]\n" "add %[" x "], %[" x "], #16\n"
+#define GLOW_WIDE_WIDEN16(w, low, high) "sxtl " low ".8h, " w ".8b\n" "sxtl2 " high ".8h, " w ".16b\n"
+/* An input of four pixels, lane k, times the weights of 16 channels; `load` and `widen` those of later inputs. */
+#define GLOW_WIDE_STEP16(low, high, k, load, widen) \
+  GLOW_WIDE_MACS("v16", "v17", "v18", "v19", low, high, "v0.h[" k "]") load \
+  GLOW_WIDE_MACS("v20", "v21", "v22", "v23", low, high, "v1.h[" k "]") widen \
   GLOW_WIDE_MACS("v24", "v25", "v26", "v27", low, high, "v2.h[" k "]") \
   GLOW_WIDE_MACS("v28", "v29", "v30", "v31", low, high, "v3.h[" k "]")
-#define GLOW_WIDE_EVEN(k, next) GLOW_WIDE_STEP16("v4", "v5", "v6", k, next)
-#define GLOW_WIDE_ODD(k, next) GLOW_WIDE_STEP16("v7", "v8", "v9", k, next)
+#define GLOW_WIDE_TWO16(k, l) \
+  GLOW_WIDE_STEP16("v5", "v6", k, GLOW_WIDE_LOAD16("q4"), GLOW_WIDE_WIDEN16("v7", "v8", "v9")) \
+  GLOW_WIDE_STEP16("v8", "v9", l, GLOW_WIDE_LOAD16("q7"), GLOW_WIDE_WIDEN16("v4", "v5", "v6"))
 #define GLOW_WIDE_ZERO(a, b, c, d) \
   "movi v" a ".4s, #0\n" "movi v" b ".4s, #0\n" "movi v" c ".4s, #0\n" "movi v" d ".4s, #0\n"
 
@@ -92,16 +95,14 @@ static inline void glow_a64_wide_4x16(int32_t *sums, const int16_t *const *x, co
       GLOW_WIDE_ZERO("16", "17", "18", "19") GLOW_WIDE_ZERO("20", "21", "22", "23")
       GLOW_WIDE_ZERO("24", "25", "26", "27") GLOW_WIDE_ZERO("28", "29", "30", "31")
       "cbz %w[blocks], 2f\n"
-      "1: ldr q0, [%[x0]], #16\n" "ldr q1, [%[x1]], #16\n" "ldr q2, [%[x2]], #16\n" "ldr q3, [%[x3]], #16\n"
-      GLOW_WIDE_LOAD16("v4")
-      GLOW_WIDE_EVEN("0", GLOW_WIDE_LOAD16("v7")) GLOW_WIDE_ODD("1", GLOW_WIDE_LOAD16("v4"))
-      GLOW_WIDE_EVEN("2", GLOW_WIDE_LOAD16("v7")) GLOW_WIDE_ODD("3", GLOW_WIDE_LOAD16("v4"))
-      GLOW_WIDE_EVEN("4", GLOW_WIDE_LOAD16("v7")) GLOW_WIDE_ODD("5", GLOW_WIDE_LOAD16("v4"))
-      GLOW_WIDE_EVEN("6", GLOW_WIDE_LOAD16("v7")) GLOW_WIDE_ODD("7", "")
-      "subs %w[blocks], %w[blocks], #1\n" "b.ne 1b\n"
+      "1: " GLOW_WIDE_LOAD16("q4") GLOW_WIDE_INPUTS16("q0", "x0") GLOW_WIDE_INPUTS16("q1", "x1") GLOW_WIDE_LOAD16("q7")
+      GLOW_WIDE_INPUTS16("q2", "x2") GLOW_WIDE_WIDEN16("v4", "v5", "v6") GLOW_WIDE_INPUTS16("q3", "x3")
+      GLOW_WIDE_TWO16("0", "1") GLOW_WIDE_TWO16("2", "3") GLOW_WIDE_TWO16("4", "5")
+      GLOW_WIDE_STEP16("v5", "v6", "6", "", GLOW_WIDE_WIDEN16("v7", "v8", "v9"))
+      "subs %w[blocks], %w[blocks], #1\n" GLOW_WIDE_STEP16("v8", "v9", "7", "", "") "b.ne 1b\n"
       "2: cbz %w[rest], 4f\n"
       "3: ldr h0, [%[x0]], #2\n" "ldr h1, [%[x1]], #2\n" "ldr h2, [%[x2]], #2\n" "ldr h3, [%[x3]], #2\n"
-      GLOW_WIDE_LOAD16("v4") GLOW_WIDE_EVEN("0", "")
+      GLOW_WIDE_LOAD16("q4") GLOW_WIDE_WIDEN16("v4", "v5", "v6") GLOW_WIDE_STEP16("v5", "v6", "0", "", "")
       "subs %w[rest], %w[rest], #1\n" "b.ne 3b\n"
       "4: st1 {v16.4s-v19.4s}, [%[sums]], #64\n" "st1 {v20.4s-v23.4s}, [%[sums]], #64\n"
       "st1 {v24.4s-v27.4s}, [%[sums]], #64\n" "st1 {v28.4s-v31.4s}, [%[sums]]\n"
@@ -112,6 +113,16 @@ static inline void glow_a64_wide_4x16(int32_t *sums, const int16_t *const *x, co
         "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
 }
 #endif
+
+/* Copies n numbers. */
+static inline void glow_neon_wide_copy(int16_t *to, const int16_t *from, int32_t n) {
+  for (; n >= 8; n -= 8, to += 8, from += 8) {
+    vst1q_s16(to, vld1q_s16(from));
+  }
+  for (int32_t i = 0; i < n; i++) {
+    to[i] = from[i];
+  }
+}
 
 /* ((sum * mul + offset) >> shift) + zp of two sums, rounded down */
 static inline int32x2_t glow_neon_wide_shift(int32x2_t sum, int32x2_t mul, const int64_t *offset, int32_t shift,
@@ -127,15 +138,42 @@ static inline int32x4_t glow_neon_wide_shifted(int32x4_t sum, const int32_t *mul
                       glow_neon_wide_shift(vget_high_s32(sum), vget_high_s32(factor), offset + 2, shift, zp));
 }
 
-/* rne(sum * scale) + zp, limited first; scale_step 0: one scale for all */
-static inline int32x4_t glow_neon_wide_scaled(int32x4_t sum, const float *scale, int32_t scale_step, int32_t zp,
-                                              int32_t low, int32_t high) {
-  const float32x4_t factor = scale_step != 0 ? vld1q_f32(scale) : vdupq_n_f32(scale[0]);
-  float32x4_t value = vmulq_f32(vcvtq_f32_s32(sum), factor);
+/* rne(sum * scale) + zp, limited first */
+static inline int32x4_t glow_neon_wide_rounded(int32x4_t sum, float32x4_t scale, int32_t zp, int32_t low, int32_t high) {
+  float32x4_t value = vmulq_f32(vcvtq_f32_s32(sum), scale);
   value = vminq_f32(vmaxq_f32(value, vdupq_n_f32((float)(low - zp))), vdupq_n_f32((float)(high - zp)));
   const int32x4_t bits = vreinterpretq_s32_f32(vaddq_f32(value, vdupq_n_f32(12582912.0f)));
   return vaddq_s32(bits, vdupq_n_s32(zp - 0x4B400000));
 }
+
+/* The same; scale_step 0: one scale for all. */
+static inline int32x4_t glow_neon_wide_scaled(int32x4_t sum, const float *scale, int32_t scale_step, int32_t zp,
+                                              int32_t low, int32_t high) {
+  return glow_neon_wide_rounded(sum, scale_step != 0 ? vld1q_f32(scale) : vdupq_n_f32(scale[0]), zp, low, high);
+}
+
+#if defined(__aarch64__)
+/* The codes of sums[16 * j ...] of `count` pixels, whose channels begin at out[j], for the 16 channels from o on, whose biases
+ * and scales are given. */
+static inline void glow_a64_wide_codes(int16_t *const *out, int32_t o, int32_t count, const int32_t *sums,
+                                       const int32_t *bias, const float *scale, int32_t scale_step, int32_t zp,
+                                       int32_t low, int32_t high) {
+  const float32x4_t one = vdupq_n_f32(scale[0]);
+  const float32x4_t scale0 = scale_step != 0 ? vld1q_f32(scale) : one;
+  const float32x4_t scale1 = scale_step != 0 ? vld1q_f32(scale + 4) : one;
+  const float32x4_t scale2 = scale_step != 0 ? vld1q_f32(scale + 8) : one;
+  const float32x4_t scale3 = scale_step != 0 ? vld1q_f32(scale + 12) : one;
+  const int32x4x4_t biases = vld1q_s32_x4(bias);
+  for (int32_t j = 0; j < count; j++, sums += 16) {
+    const int32x4_t a = glow_neon_wide_rounded(vaddq_s32(vld1q_s32(sums), biases.val[0]), scale0, zp, low, high);
+    const int32x4_t b = glow_neon_wide_rounded(vaddq_s32(vld1q_s32(sums + 4), biases.val[1]), scale1, zp, low, high);
+    const int32x4_t c = glow_neon_wide_rounded(vaddq_s32(vld1q_s32(sums + 8), biases.val[2]), scale2, zp, low, high);
+    const int32x4_t d = glow_neon_wide_rounded(vaddq_s32(vld1q_s32(sums + 12), biases.val[3]), scale3, zp, low, high);
+    vst1q_s16(out[j] + o, vuzp1q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
+    vst1q_s16(out[j] + o + 8, vuzp1q_s16(vreinterpretq_s16_s32(c), vreinterpretq_s16_s32(d)));
+  }
+}
+#endif
 
 static inline int16x4_t glow_neon_wide_limit(int32x4_t v, int32_t low, int32_t high) {
   return vmovn_s32(vminq_s32(vmaxq_s32(v, vdupq_n_s32(low)), vdupq_n_s32(high)));

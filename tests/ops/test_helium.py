@@ -35,6 +35,7 @@ def kernel_cases() -> Iterator[Case]:
     yield from pixel_runs(rng)
     yield from packed_pixels(rng)
     yield from planes(rng)
+    yield from windows(np.random.default_rng(10))
     yield from quotients(rng)
     yield from shifts(rng)
 
@@ -77,6 +78,18 @@ def packed_pixels(rng: np.random.Generator) -> Iterator[Case]:
     yield geometry(rng, h=4, w=4, c=3, out_c=4, label="one pixel held", rows=(0, 1), stride=(1, 3))
     far = {"h": 7, "w": 5, "c": 3, "out_c": 6, "dilation": (2, 2)}
     yield geometry(rng, **far, pads=(2, 2, 2, 2), label="constant table, dilated")  # type: ignore[arg-type]
+
+
+def windows(rng: np.random.Generator) -> Iterator[Case]:
+    """Rows of a window in place: of one vector and a rest, of more; both ends of groups; odd rows, rings, edges."""
+    mores: tuple[dict[str, Any], ...] = (
+        {}, {"batch": 2, "extreme": True}, {"rows": (1, 4), "in_ring": 5, "out_ring": 3}, {"clamp": (-90, 77)},
+        {"stride": (2, 2), "h": 13, "w": 17}, {"dilation": (2, 1)},
+    )  # fmt: skip
+    kernels = ((8, (3, 3)), (12, (3, 3)), (20, (5, 1)), (32, (3, 1)))
+    for (c, k), (n, more) in itertools.product(kernels, enumerate(mores)):
+        base = {"h": 7, "w": 9 + n % 2, "c": c, "out_c": 31 + n, "k": k, "pads": (1, 1, 1, 1), "descending": n % 2}
+        yield geometry(rng, **base | more, label=f"window, {k} x {c}")  # type: ignore[arg-type]
 
 
 def planes(rng: np.random.Generator) -> Iterator[Case]:

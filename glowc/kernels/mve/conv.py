@@ -17,6 +17,7 @@ from glowc.kernels.mve.conv_plans import (
     PointPlan,
     RunPlan,
     UnrolledPlan,
+    WindowPlan,
     WindowRowsPlan,
     choose_plan,
     rows_are_one,
@@ -40,12 +41,13 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     shape = Conv.of(instr)
     ends = Ends.of(constants, shape.out_c)
     plan = choose_plan(instr, end_of(ends, instr))
-    segments = shape.k_h if isinstance(plan, RunPlan | PointPlan | WindowRowsPlan) else 1
+    segments = shape.k_h if isinstance(plan, RunPlan | PointPlan | WindowRowsPlan | WindowPlan) else 1
     weights = constants["weights"].reshape(shape.out_c, segments, -1)
     if isinstance(plan, RunPlan | PackedPlan | GatherPlan):
         weights = np.pad(weights, ((0, 0), (0, 0), (0, plan.held - weights.shape[2])))
-    lines_of = instr if isinstance(plan, RunPlan | PackedPlan | UnrolledPlan) else None
-    packed = {**ends.empty, "weights": stream(weights, constants["bias"], ends, instr.int_("in_zp"), lines_of)}
+    lines_of = instr if plan.code or isinstance(plan, RunPlan | PackedPlan) else None
+    cuts = plan.code.cuts if plan.code else ()
+    packed = {**ends.empty, "weights": stream(weights, constants["bias"], ends, instr.int_("in_zp"), lines_of, cuts)}
     if isinstance(plan, PackedPlan | GatherPlan) and not plan.table_in_scratch:
         packed["bias"] = gather_table(shape)
     return Prepared(packed, plan)

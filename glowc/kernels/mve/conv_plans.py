@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from glowc.kernels.common.constants import LayerPlan
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.stream import GROUP, VECTOR, end_bytes, suffix_of
+from glowc.kernels.mve.stream import GROUP, VECTOR, end_bytes, in_vectors, suffix_of
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 
 _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
-_GATHERED = 128  # inputs of a pixel that a table of offsets serves
+_GATHERED = 256  # inputs of a pixel that a table of offsets serves
 _RUN_INPUTS = (8, 16, 32)  # of a pixel in place, which a glow_mve_run takes
 _RUN_PIXELS = 8  # fewer in a row are not worth the start of glow_mve_run
 _UNROLLED_INPUTS = range(36, 117, 4)  # words, in reach of the offsets of loads
-_UNROLLED_WORTH = 400  # pairs of pixels times groups of channels for which code is printed
+_SEGMENT = 128  # inputs, in reach of the offsets of loads
+_REACH = 400  # bytes of weights, in reach with those of one more piece and of the end of a group
+_PIECES, _WHOLE_PIECES = 12, 6  # for which code is printed: of rows, of rows of whole vectors
+_UNROLLED_WORTH, _WINDOW_WORTH = 400, 200  # pairs of pixels times groups of channels for which code is printed
 _MOST_PIXELS = 32  # that are gathered before they are multiplied
 _PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
 _CACHED_BYTES, _BLOCK_BYTES = 24 << 10, 16 << 10  # of weights that a data cache keeps, and a block of others
@@ -39,27 +42,63 @@ def _runs() -> range:
     return range(2 * fewest, most + 1, fewest)
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Up to 16 inputs (`lanes`) of a pixel, `at` bytes after the begin of a segment.
+
+    `turns`: the piece before is of another segment. Their weights are `weights_at` bytes after the stream's pointer,
+    which `moves` there.
+    """
+
+    segment: int
+    at: int
+    lanes: int
+    turns: bool
+    weights_at: int
+    moves: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrolled(Plan):
-    """Code that is printed for `held` inputs of a pixel: blocks of 16, the last one of fewer; how it ends."""
+    """Code that is printed for `segments` of `run` inputs of a pixel: pieces of 16, the last of fewer; how it ends."""
 
-    held: int
+    segments: int = 1
+    run: int
     clamp: str
 
     @property
-    def whole(self) -> int:
-        """Blocks of 16 inputs."""
-        return self.held // VECTOR
+    def tail(self) -> int:
+        """Inputs of the last piece of a segment, if it has fewer than 16; 0: none."""
+        return self.run % VECTOR
 
     @property
-    def tail(self) -> int:
-        """Inputs of the last block, if it has fewer; 0: none."""
-        return self.held % VECTOR
+    def cuts(self) -> list[tuple[int, int]]:
+        """Where the pieces begin among the inputs, and how many inputs they have; the second one has 16."""
+        cuts = in_vectors(self.segments, self.run)
+        return cuts if cuts[1][1] == VECTOR else [cuts[0], *cuts[2:], cuts[1]]
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The pieces in the order of the weights."""
+        pieces: list[Piece] = []
+        weights_at = segment = 0
+        for cut, lanes in self.cuts:
+            before, (segment, at) = segment, divmod(cut, self.run)
+            moves = weights_at > _REACH
+            pieces.append(Piece(segment, at, lanes, segment != before, weights_at, moves))
+            weights_at = GROUP * lanes + (0 if moves else weights_at)
+        return pieces
+
+    @property
+    def left(self) -> int:
+        """Bytes from the stream's pointer, after the last piece, to the next group."""
+        last = self.pieces[-1]
+        return (0 if last.moves else last.weights_at) + GROUP * last.lanes + end_bytes("scaled")
 
     @property
     def group_bytes(self) -> int:
         """Bytes of four output channels in the stream."""
-        return GROUP * self.held + end_bytes("scaled")
+        return GROUP * self.segments * self.run + end_bytes("scaled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +148,17 @@ class UnrolledPlan(ConvPlan):
 
     path: str = "unrolled"
     merged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowPlan(ConvPlan):
+    """Rows of a window in place, by `code`; at the edges of the image through the scratch."""
+
+    path: str = "window"
+
+    def scratch_bytes(self, shape: Conv) -> int:
+        """Return the bytes of two pixels."""
+        return 2 * _vectors(shape.inputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +290,9 @@ def choose_plan(instr: Instr, end: str) -> ConvPlan:
     dense = shape.in_ch == 1 and shape.in_col == shape.in_c and (shape.dil_w == 1 or shape.k_w == 1)
     function = suffix_of(end, instr)
     if dense and shape.k_h <= _segments() and (shape.k_w * shape.in_c >= VECTOR or shape.k_h == 1):
-        return _in_place(shape, end, function) if is_point(shape) else _rows(shape, end)
+        if is_point(shape):
+            return _in_place(shape, end, function)
+        return _window(shape, end, function) or _rows(shape, end)
     if not _has_table(shape):
         tap = shape.in_c if shape.in_ch == 1 and shape.in_c >= VECTOR // 2 else 0
         return BytesPlan(end=end, steps=4, two=4, listed=_fits(shape, 4), tap=tap)
@@ -259,11 +311,40 @@ def _in_place(shape: Conv, end: str, function: str) -> ConvPlan:
 
 def _unrolled(shape: Conv, end: str, function: str) -> Unrolled | None:
     """Return code for a pixel's number of inputs, if it is possible and worth its bytes."""
-    groups = -(-shape.out_c // GROUP)
-    few = groups <= header_number("glow_mve_point.h", "GLOW_MVE_POINT_GROUPS") and shape.inputs in _UNROLLED_INPUTS
-    if end != "scaled" or not few or shape.out_h * shape.out_w // 2 * groups < _UNROLLED_WORTH:
+    possible = end == "scaled" and shape.inputs in _UNROLLED_INPUTS and _is_few(shape, 1)
+    return Unrolled(run=shape.inputs, clamp=_clamp(function)) if possible and _uses(shape) >= _UNROLLED_WORTH else None
+
+
+def _window(shape: Conv, end: str, function: str) -> WindowPlan | None:
+    """Return the plan of rows of windows in place, if code for them is possible and worth its bytes.
+
+    Many whole vectors, one after another, WindowRowsPlan takes as fast.
+    """
+    code = Unrolled(segments=shape.k_h, run=shape.k_w * shape.in_c, clamp=_clamp(function))
+    possible = (
+        end == "scaled" and code.run % GROUP == 0 and VECTOR <= code.run <= _SEGMENT and _is_few(shape, shape.k_h)
+    )
+    if not possible or _uses(shape) < _WINDOW_WORTH:
         return None
-    return Unrolled(held=shape.inputs, clamp="CLAMP" if function else "NARROW")
+    pieces = len(code.cuts)
+    fits = 1 < pieces <= (_PIECES if code.tail else _WHOLE_PIECES) and code.cuts[1][1] == VECTOR
+    return WindowPlan(end=end, code=code) if fits else None
+
+
+def _clamp(function: str) -> str:
+    """Return the end of the name of the text that cuts codes."""
+    return "CLAMP" if function else "NARROW"
+
+
+def _is_few(shape: Conv, segments: int) -> bool:
+    """Say whether the code takes so many groups of output channels, and segments of inputs."""
+    groups, most = (header_number("glow_mve_point.h", f"GLOW_MVE_POINT_{name}") for name in ("GROUPS", "SEGMENTS"))
+    return -(-shape.out_c // GROUP) <= groups and segments <= most
+
+
+def _uses(shape: Conv) -> int:
+    """Return the pairs of pixels times the groups of output channels."""
+    return shape.out_h * shape.out_w // 2 * -(-shape.out_c // GROUP)
 
 
 def rows_are_one(shape: Conv) -> bool:

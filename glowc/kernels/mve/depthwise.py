@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import Prepared
+from glowc.kernels.base import Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED, LayerPlan
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import columns, with_scales
@@ -27,14 +27,16 @@ _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)
 class DepthwisePlan(LayerPlan):
     """Windows of `k_h` rows, which the C function `run` multiplies: of nine taps (path "nine") or of any ("any").
 
-    `doubled`: two pixels of eight channels are taken as one of sixteen; `offset`: weights have a zero point. Biases
-    and scales are in the stream of weights; in the operand `biases` is a pixel outside of the image. The taps
-    of a row are taken in so many `pairs` (path "any") and one that is left, or singly.
+    `merged`: so many pixels are taken as one of as many channels, in `blocks` vectors. Their constants are in the
+    scratch, and after them a pixel outside of the image, which is else the operand `biases`. `offset`: weights have a
+    zero point. Biases and scales are in the stream of weights. The taps of a row are taken in so many `pairs` (path
+    "any") and one that is left, or singly.
     """
 
     k_h: int
     run: str
-    doubled: bool = False
+    merged: int = 1
+    blocks: int = 0
     offset: bool = False
     pairs: int = 0
 
@@ -46,7 +48,8 @@ def accepts(instr: Instr) -> bool:
     """
     shape = Conv.of(instr)
     plain = shape.in_c == shape.groups and (shape.in_c == shape.out_c or shape.in_c <= 1 << 8) and shape.in_ch == 1
-    return has_codes(instr) and plain and shape.k_h <= _ROWS and shape.out_c >= VECTOR // 2
+    full = shape.out_c >= VECTOR // 2 or (_is_nine(instr, shape) and _merged(shape) > 1)
+    return has_codes(instr) and plain and shape.k_h <= _ROWS and full
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
@@ -55,11 +58,12 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     weights = constants["weights"].reshape(-1, shape.out_c)
     bias = folded_bias(constants["bias"], (weights.astype(np.int64) - instr.int_("w_zp")).sum(0), in_zp)
     ends = Ends.of(constants, shape.out_c)
+    made = _nine(instr, weights, bias, ends) if _is_nine(instr, shape) and pairs_fit(weights) else None
+    packed, plan = made or _any(instr, weights, bias, ends)
+    if plan.merged > 1:
+        return Prepared({**ends.empty, "weights": packed, "bias": np.zeros(0, np.int8)}, plan)
     step = VECTOR if shape.in_c <= VECTOR else _OUTSIDE
     outside = np.full(-(-shape.in_c // step) * step, in_zp, np.int8)
-    nine = shape.k_h == shape.k_w == 3 and shape.in_c == shape.out_c and instr.int_("w_zp") == 0
-    made = _nine(instr, weights, bias, ends) if nine and pairs_fit(weights) else None
-    packed, plan = made or _any(instr, weights, bias, ends)
     return Prepared({**ends.empty, "weights": packed, "bias": outside}, plan)
 
 
@@ -68,10 +72,12 @@ def _nine(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tu
     fixed = straight_form(weights, bias, ends, instr)
     if fixed is None and ends.shifts is not None:
         return None
-    doubled = _is_doubled(Conv.of(instr))
+    merged, numbers = _merged(Conv.of(instr)), fixed or (bias, ends.words)
     run = f"glow_mve_dw9{'_fixed' if fixed else ''}{'_clamped' if is_clamped(instr) else ''}"
-    packed = nine_taps(weights, *(fixed or (bias, ends.words)), doubled=doubled)
-    return packed, DepthwisePlan(path="nine", k_h=3, run=run, doubled=doubled)
+    if merged > 1:
+        packed, blocks = [n.reshape(-1).view(np.int8) for n in (*numbers, weights)], -(-merged * bias.size // VECTOR)
+        return np.concatenate(packed), DepthwisePlan(path="nine", k_h=3, run=run, merged=merged, blocks=blocks)
+    return nine_taps(weights, *numbers), DepthwisePlan(path="nine", k_h=3, run=run)
 
 
 def straight_form(
@@ -107,9 +113,21 @@ def _in_pairs(weights: np.ndarray, shape: Conv) -> np.ndarray:
     return weights.reshape(shape.k_h, shape.k_w, -1)[:, : shape.k_w // 2 * 2].reshape(-1, shape.out_c)
 
 
-def _is_doubled(shape: Conv) -> bool:
-    """Say whether two pixels of 8 channels fill a vector."""
-    return shape.out_c == shape.in_col == VECTOR // 2 and shape.stride_w == 1
+def _is_nine(instr: Instr, shape: Conv) -> bool:
+    return shape.k_h == shape.k_w == 3 and shape.in_c == shape.out_c and instr.int_("w_zp") == 0
+
+
+def _merged(shape: Conv) -> int:
+    """Return how many adjacent pixels fill vectors best when they are one: 1 where they are apart."""
+    if shape.in_col != shape.out_c or shape.stride_w != 1:
+        return 1
+    whole = max(shape.in_w - 2 * shape.dil_w, 1)  # pixels whose window is in the image
+
+    def vectors(pixels: int) -> int:
+        sizes = [pixels] * (whole // pixels) + [whole % pixels]
+        return sum(-(-size * shape.out_c // VECTOR) for size in sizes)
+
+    return min(range(1, max(_OUTSIDE // shape.out_c, 1) + 1), key=vectors)
 
 
 def pairs_fit(weights: np.ndarray) -> bool:
@@ -118,10 +136,8 @@ def pairs_fit(weights: np.ndarray) -> bool:
     return not (pairs == -128).all(1).any()
 
 
-def nine_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, *, doubled: bool = False) -> np.ndarray:
+def nine_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return the constants of glow_mve_dw9 for weights[9, C]."""
-    if doubled:
-        weights, bias, scale = np.tile(weights, 2), np.tile(bias, 2), np.tile(scale, 2)
     blocks = []
     for c in range(0, bias.size, VECTOR):
         w = weights[:, c : c + VECTOR]
@@ -154,7 +170,15 @@ def any_taps(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_c: int) -> np
     return np.concatenate((parts[0], *gathered, rows, *parts[1:]), axis=1)
 
 
-LAYER = replace(FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, header="glow_mve_dw.h")
+def scratch_bytes(instr: Instr) -> int:
+    """Return the bytes of the constants of merged pixels, and of a pixel outside of the image."""
+    block = header_number("glow_mve_dw.h", "GLOW_MVE_DW9_BYTES") + VECTOR
+    return block * plan_of(instr, DepthwisePlan).blocks
+
+
+LAYER = replace(
+    FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, header="glow_mve_dw.h",
+)  # fmt: skip
 
 VARIANTS = {
     "dwconv_s8": (LAYER,),

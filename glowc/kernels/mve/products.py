@@ -14,7 +14,7 @@ from glowc.kernels.base import Prepared, plan_in, plan_of
 from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.products import product_variants, rows_variants
 from glowc.kernels.mve.shared import FAST, are_codes
-from glowc.kernels.mve.stream import GROUP
+from glowc.kernels.mve.stream import GROUP, VECTOR
 from glowc.kernels.shapes import FullyConnected, MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -56,8 +56,10 @@ def _prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
 
 
 def matmul_scratch(instr: Instr) -> int:
-    """Bytes of a sum per column, and of the columns where they are copied."""
+    """Bytes of a term per row and of four columns; of fixed ones of a sum per column, and of the columns if copied."""
     shape, plan = MatMul.of(instr), plan_of(instr, MatMulPlan)
+    if not plan.fixed:
+        return -(-shape.m // 2) * 2 * _SUM + -(-shape.k // VECTOR) * GROUP * VECTOR
     return _sums(shape.n) * (_SUM + (shape.k if plan.packed else 0))
 
 

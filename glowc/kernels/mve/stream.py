@@ -7,6 +7,8 @@ the zero point.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from glowc.kernels.common.factors import Ends, is_rectified
@@ -21,20 +23,26 @@ GROUP = 4  # output channels
 VECTOR = 16  # bytes
 
 
+def in_vectors(segments: int, run: int) -> list[tuple[int, int]]:
+    """Return begin and length of the vectors of inputs in segments of `run`; the last one of each may have fewer."""
+    return [(s * run + k, min(VECTOR, run - k)) for s in range(segments) for k in range(0, run, VECTOR)]
+
+
 def stream(
-    weights: np.ndarray, bias: np.ndarray, ends: Ends | None, in_zp: int, lines_of: Instr | None = None
-) -> np.ndarray:
+    weights: np.ndarray, bias: np.ndarray, ends: Ends | None, in_zp: int, lines_of: Instr | None = None,
+    cuts: Sequence[tuple[int, int]] = (),
+) -> np.ndarray:  # fmt: skip
     """Return the stream of weights[O, segments, K] as bytes; copies of the last channel fill the last group up.
 
-    Without `ends` the channels share one, which is elsewhere. Groups of the layer `lines_of` may end by lines.
+    Without `ends` the channels share one, which is elsewhere. Groups of the layer `lines_of` may end by lines. The
+    inputs are in the order of `cuts`, which are `in_vectors` if there are none.
     """
     out_n, segments, k = weights.shape
-    groups, whole = -(-out_n // GROUP), k // VECTOR * VECTOR
+    groups = -(-out_n // GROUP)
     channels = np.minimum(np.arange(groups * GROUP), out_n - 1)
-    w = weights[channels].reshape(groups, GROUP, segments, k)
-    blocks = w[..., :whole].reshape(groups, GROUP, segments, -1, VECTOR).transpose(0, 2, 3, 1, 4)
-    tails = w[..., whole:].transpose(0, 2, 1, 3)
-    runs = np.concatenate((blocks.reshape(groups, segments, -1), tails.reshape(groups, segments, -1)), axis=2)
+    w = weights[channels].reshape(groups, GROUP, -1)
+    parts = (w[..., at : at + n].reshape(groups, -1) for at, n in cuts or in_vectors(segments, k))
+    runs = np.concatenate([*parts], axis=1)
     biases = folded_bias(bias, weights.reshape(out_n, -1).astype(np.int64).sum(1), in_zp)
     numbers = [a[channels].reshape(groups, -1) for a in (biases, *end_arrays(ends))]
     if lines_of is not None and ends is not None and ends.shifts is None:

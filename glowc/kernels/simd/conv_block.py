@@ -103,10 +103,10 @@ class ConvBlock(Ended):
         if rest:
             weights = f"GLOW_I8MM_REST{few}" if self.isa == "i8mm" else "GLOW_A64_GET_REST(4, 5, 6, 7)"
         if self.isa == "a64":
-            weights, went = (weights, "") if rest else ("GLOW_A64_WEIGHT_PAIRS", ' GLOW_A64_GO("%[w]", "#64")')
+            weights, went = (weights, '""') if rest else ("GLOW_A64_WEIGHT_PAIRS", 'GLOW_A64_GO("%[w]", "#64")')
             by = {"": "#64", "NEXT": "%[grain]"}.get(move)
             went += f' GLOW_A64_GO("%[{cursor}]", "{by}")' if by else ""
-            return f'{weights} GLOW_A64_MACS({form}, "%[{cursor}]"){went}'
+            return f'GLOW_A64_MACS({form}, "%[{cursor}]", {weights}, {went})'
         narrow, load = few and self.isa == "dot", f'_{move}("%[{cursor}]")' if move else ""
         return f"GLOW_A64_STEP{load} {weights} " + (
             "GLOW_DOT_MACS_NARROW" if narrow else f"GLOW_{self.isa.upper()}_MACS{few}"

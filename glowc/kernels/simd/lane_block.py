@@ -42,6 +42,7 @@ class LaneBlock(Ended):
                 f"const int8_t *at = {at};",
                 *(() if self.isa == "dot" else ("const int8_t *from;",)),
                 *(() if self.point else ("const int8_t *run;",)),
+                *(("const int8_t *half;",) if self.steps else ()),
                 *(() if self.adjacent else (f"{self.word} n = {steps};",)),
                 *(A32_ENDS if self.a32 else A32_ENDS[:1]),
                 f"int8_t *put = {put};",
@@ -53,6 +54,11 @@ class LaneBlock(Ended):
                 f"    : {self.clobbers});",
             ]
         )
+
+    @property
+    def steps(self) -> bool:
+        """True when the pixels of a block are a step apart, of which there are multiples (a64)."""
+        return self.isa == "a64" and not self.adjacent
 
     @property
     def _lib(self) -> str:
@@ -77,6 +83,7 @@ class LaneBlock(Ended):
                 '[from] "=&r"(from)': self.isa != "dot",
                 '[n] "+&r"(n)': not self.adjacent,
                 '[run] "=&r"(run)': not self.point,
+                '[half] "=&r"(half)': self.steps,
             }
         )
 
@@ -86,37 +93,53 @@ class LaneBlock(Ended):
                 '[head] "r"(head)': not self.a32,
                 '[next] "r"(next)': True,
                 '[step] "r"(step)': self.isa != "dot" and not self.adjacent,
+                '[step2] "r"(2 * step), [step3] "r"(3 * step), [step4] "r"(4 * step)': self.steps,
                 '[column] "r"(column)': not self.point,
                 **({} if self.a32 else self.ending.inputs),
             }
         )
 
-    def _macs(self, lanes: Sequence[int]) -> Iterator[str]:
-        """The products of some of the inputs in registers: weights of four, two or one at a time."""
+    def _macs(self, lanes: Sequence[int], inputs: str) -> Iterator[str]:
+        """The products of some of the inputs, which the macro `inputs` loads."""
+        if self.a32:
+            yield inputs
+            yield from self._a32_macs(lanes)
+        else:
+            yield from self._a64_macs(lanes, inputs)
+
+    def _a32_macs(self, lanes: Sequence[int]) -> Iterator[str]:
+        """Weights of four inputs, two or one at a time."""
         fours = [lanes[i : i + 4] for i in range(0, len(lanes), 4)]
         for some in (some for four in fours for some in ([four] if len(four) != 3 else [four[:2], four[2:]])):
-            yield f"{self._lib}_W{len(some)}{'_S8' if self.short else ''}"
+            yield f"GLOW_A32_LANE_W{len(some)}{'_S8' if self.short else ''}"
             for i, lane in enumerate(some):
-                if self.a32:
-                    half = "LOW" if lane < 4 else "HIGH"
-                    yield f"{self._lib}_MAC_{half}({8 + 2 * i}, {9 + 2 * i}, {lane % 4})"
-                else:
-                    yield f"{self._lib}_MAC({8 + i}, {lane})"
+                half = "LOW" if lane < 4 else "HIGH"
+                yield f"GLOW_A32_LANE_MAC_{half}({8 + 2 * i}, {9 + 2 * i}, {lane % 4})"
+
+    def _a64_macs(self, lanes: Sequence[int], inputs: str) -> Iterator[str]:
+        """Weights of two inputs, or one, which are loaded and widened between the products of those before."""
+        groups = [lanes[i : i + 2] for i in range(0, len(lanes), 2)]
+        held = [", ".join(str(8 + 2 * (at % 2) + i) for i in range(len(group))) for at, group in enumerate(groups)]
+        loads = [f"GLOW_A64_LANE_W{len(g)}{'_S8' * self.short}({v})" for g, v in zip(groups, held, strict=True)]
+        widened = [f"GLOW_A64_LANE_WIDEN{len(g)}({v})" * self.short for g, v in zip(groups, held, strict=True)]
+        first = (inputs, loads[0]) if self.adjacent else (loads[0], inputs)  # adjacent ones pass through v8 .. v11
+        yield from filter(None, (*first, widened[0]))
+        for at, group in enumerate(groups):
+            yield from loads[at + 1 : at + 2]
+            for i, lane in enumerate(group):
+                yield f"GLOW_A64_LANE_MAC({8 + 2 * (at % 2) + i}, {lane})"
+                yield from filter(None, widened[at + 1 : at + 2] if i == 0 else ())
 
     def _points(self) -> Iterator[str]:
         yield from all_ins("1:", "mov %[from], %[at]")
-        if self.adjacent:
-            yield f"{self._lib}_LOAD_ADJACENT"
-        else:
+        if not self.adjacent:
             yield ins(f"add %[at], %[at], #{_LANES}")
-            yield f"{self._lib}_LOAD_S8"
-        yield from self._macs(range(_LANES))
+        yield from self._macs(range(_LANES), f"{self._lib}_LOAD_{'ADJACENT' if self.adjacent else 'S8'}")
         if not self.adjacent:
             yield from (ins("subs %[n], %[n], #1"), self._again)
         if self.rest:
             yield ins(f"sub %[from], %[at], #{_LANES - self.rest}")
-            yield f"{self._lib}_LOAD_S8"
-            yield from self._macs(range(_LANES - self.rest, _LANES))
+            yield from self._macs(range(_LANES - self.rest, _LANES), f"{self._lib}_LOAD_S8")
 
     def _row(self) -> Iterator[str]:
         word = 4 if self.a32 else 8
@@ -126,8 +149,7 @@ class LaneBlock(Ended):
         yield from self._row()
         for begin in range(0, self.run, _LANES):
             yield ins(f"add %[from], %[run], #{2 * begin}" if begin else "mov %[from], %[run]")
-            yield f"{self._lib}_LOAD_S16"
-            yield from self._macs(range(min(_LANES, self.run - begin)))
+            yield from self._macs(range(min(_LANES, self.run - begin)), f"{self._lib}_LOAD_S16")
         yield self._again
 
     def _dots(self) -> Iterator[str]:
