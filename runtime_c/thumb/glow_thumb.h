@@ -161,16 +161,8 @@ GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32
   if (good) {
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
-    if (bits - GLOW_THUMB_LEAST >= span) {
-      const uint32_t times = glow_thumb_halvings(bits);
-      a = glow_thumb_doubled(a, times);
-      b = glow_thumb_doubled(b, times);
-      c = glow_thumb_doubled(c, times);
-      d = glow_thumb_doubled(d, times);
-      bits -= times << 23;
-      good = times != 0u;
-    }
-    good = good && glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp);
+    good = bits - GLOW_THUMB_LEAST < span &&
+           glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp);
   }
   if (!good) {
     glow_thumb_slow4(g, sum, o, to);
@@ -277,14 +269,8 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
     int32_t code = *sum;
-    int good = bits - GLOW_THUMB_LEAST < GLOW_THUMB_SPAN;
-    if (!good) {
-      const uint32_t times = glow_thumb_halvings(bits);
-      code = glow_thumb_doubled(code, times);
-      bits -= times << 23;
-      good = times != 0u;
-    }
-    if (!good || !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
+    if (bits - GLOW_THUMB_LEAST >= GLOW_THUMB_SPAN ||
+        !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
       code = glow_thumb_fc_slow(f, *sum, y);
     }
     *y++ = (int8_t)code;

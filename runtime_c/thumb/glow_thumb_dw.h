@@ -86,15 +86,8 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_dw_tile(const glow_thumb_dw_
     if (good) {
       uint32_t bits;
       memcpy(&bits, d->scale + c * d->scale_step, sizeof bits);
-      if (bits - GLOW_THUMB_LEAST >= span) {
-        const uint32_t times = glow_thumb_halvings(bits);
-        a = glow_thumb_doubled(a, times);
-        b = glow_thumb_doubled(b, times);
-        e = glow_thumb_doubled(e, times);
-        bits -= times << 23;
-        good = times != 0u;
-      }
-      good = good && glow_thumb_round3(&a, &b, &e, glow_thumb_factor(bits), near_tie, d->out_zp);
+      good = bits - GLOW_THUMB_LEAST < span &&
+             glow_thumb_round3(&a, &b, &e, glow_thumb_factor(bits), near_tie, d->out_zp);
     }
     if (good) {
       to[0] = (int8_t)glow_clamp(a, d->out_min, d->out_max);

@@ -85,8 +85,8 @@ def kernel_cases() -> Iterator[Case]:
         mul[0], offset[0] = 1 << 18, 32768 + 65537  # more than a code, less than the multiplier
         weights = case.arrays["weights"]
         weights[:] //= 64
-        if group == 1:  # sums that do not saturate
-            weights[0] = np.eye(1, weights[0].size, dtype=np.int8).reshape(weights[0].shape)
+        channel = weights[0] if group == 1 else weights[..., 0]
+        channel[...] = np.eye(1, channel.size, dtype=np.int8).reshape(channel.shape)  # sums that do not saturate
         yield case
     for rest, planar, k in itertools.product((1, 200), (False, True), (1, 3)):
         yield conv_case(rng, DType.S16, planar=planar, pad=k // 2, k=k, shape=(3, 9, 7, 7), rest=rest)

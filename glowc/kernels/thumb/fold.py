@@ -27,7 +27,7 @@ from glowc.program.kernel import Arrays
 _ALWAYS = 1 << 31
 _EXACT_SUM = 1 << 24  # float32 holds every integer up to it
 _LEAST, _BELOW = 2.0**-32, 0.25  # of a scale: factors for both instruction sets
-_DOUBLED_BELOW = 256.0  # of a scale that is halved until it is below, and its sums doubled (glow_thumb_doubled)
+_DOUBLED_BELOW = 256.0  # of a depthwise layer's that is halved until it is below, and its sums doubled
 _EXACT = 1 << 24  # multipliers below it; and sums, for Armv6-M
 _WIDE_SUM = 1 << 30  # of int16 inputs, for Armv7-M
 
@@ -103,7 +103,7 @@ def fold_shift(weights: np.ndarray, constants: Arrays, instr: Instr) -> Arrays:
     wide = instr.operand("in").type.dtype is DType.S16
     sums = np.abs(start) + np.abs(whole) + (1 << 15 if wide else 128) * np.abs(apart).sum(1)
     bounded = sums < (_WIDE_SUM if wide else _EXACT)
-    below = _BELOW if wide else _DOUBLED_BELOW
+    below = _DOUBLED_BELOW if instr.kernel == "dwconv_s8rs" else _BELOW
     fast = (scale >= _LEAST) & (scale < below) & (mul < _EXACT) & bounded & (0 < shift <= 32)
     fast &= offset - half - whole * mul < _BELOW * 2**shift
     whole[~fast] = 0
