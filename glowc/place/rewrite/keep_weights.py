@@ -23,13 +23,16 @@ def keep_weights(program: Program, gaps: Mapping[str, Gap], near_bytes: int = 0)
     a cache of the flash keeps until they are read for the next pixels.
     """
     places: dict[str, int] = {}
+    instrs, buffers, consts = list(program.instrs), dict(program.buffers), dict(program.consts)
     for index, instr in enumerate(program.instrs):
         gap = gaps.get(instr.name)
         prepared = _prepared(program, instr, gap, near_bytes) if gap is not None else None
         if prepared is not None and gap is not None:
-            program = _keeping(program, index, prepared)
-            places[next(o.buffer for o in program.instrs[index].operands if o.role == "scratch")] = gap.begin
-    return program, places
+            instrs[index] = _keeping(instr, index, prepared, buffers, consts)
+            places[next(o.buffer for o in instrs[index].operands if o.role == "scratch")] = gap.begin
+    if not places:
+        return program, places
+    return without_unused(replace(program, instrs=tuple(instrs), buffers=buffers, consts=consts)), places
 
 
 def wanted_gaps(program: Program, gaps: Mapping[str, Gap], *, every: bool) -> dict[str, Gap]:
@@ -52,11 +55,12 @@ def _prepared(program: Program, instr: Instr, gap: Gap, near_bytes: int) -> Prep
     return keeps(constants, instr, gap.size_bytes // instr.shares, near_bytes)
 
 
-def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
-    """Return the program in which an instruction is prepared anew, with constants and scratch of its own."""
-    instr = prepared_instr(program.instrs[index], prepared)
+def _keeping(
+    instr: Instr, index: int, prepared: Prepared, buffers: dict[str, Buffer], consts: dict[str, np.ndarray]
+) -> Instr:
+    """Return an instruction prepared anew; constants and scratch of its own are added to `buffers` and `consts`."""
+    instr = prepared_instr(instr, prepared)
     size = variant_of(instr).scratch_bytes(instr)
-    buffers, consts = dict(program.buffers), dict(program.consts)
     operands = []
     for operand in instr.operands:
         if operand.role in prepared.constants:
@@ -70,9 +74,7 @@ def _keeping(program: Program, index: int, prepared: Prepared) -> Program:
     scratch = buffers.get(name, Buffer(name, BufferKind.SCRATCH, size, _WORD_BYTES))
     buffers[name] = scratch_of(instr, replace(scratch, size_bytes=size))
     operands.append(Operand("scratch", name, Access.OUT, TensorType((size,), DType.U8)))
-    instrs = list(program.instrs)
-    instrs[index] = replace(instr, operands=tuple(operands))
-    return without_unused(replace(program, instrs=tuple(instrs), buffers=buffers, consts=consts))
+    return replace(instr, operands=tuple(operands))
 
 
 def without_unused(program: Program) -> Program:
