@@ -3,7 +3,8 @@
 int8: a table of 256 codes made at compile time: the function in float64, rounded to float32, then quantised; exact
 by construction. HardSigmoid, HardSwish and Softsign: each operation in float32, as onnxruntime does, as their ties are
 many (evidence: 150 random pairs of scales, all 38,400 codes equal; in float64 7 and 10 differ; Softsign 396 pairs).
-int16: dequantised, computed in float32 and quantised again.
+int16: dequantised, computed in float32 and quantised again; Tanh and Sigmoid of codes around 0 give the same codes in
+integers where they can (glowc/graph/tanh_codes.py).
 Float: one C expression per function in the element type, with libm where the mathematics needs it; numpy, glibc,
 newlib and onnxruntime differ in the last places of libm's functions, hence a relative and absolute tolerance
 of 1e-5 (1e-6 of the largest intermediate). Rounding of Round: half to even. Functions of integers: Relu, Clip,
@@ -29,6 +30,7 @@ from glowc.ops.derived import derived
 from glowc.ops.params import Elements
 from glowc.ops.quantize import LinearParams, emit_lut
 from glowc.ops.strided import present
+from glowc.ops.tanh_codes import emit_tanh
 from glowc.ops.unary_table import FUNCTIONS, Unary
 from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Printed, PrintedNumber
@@ -101,7 +103,7 @@ def _int_bounds(a: float, b: float, dtype: np.dtype[np.generic]) -> tuple[int, i
 
 
 def lower(onnx_name: str) -> Callable[[Node, LowerCtx], None]:
-    """Return the lowering: table for int8, dequantise - compute - quantise for int16, else `unary`."""
+    """Return the lowering: table for int8, for int16 `tanh_s16` or dequantise - compute - quantise, else `unary`."""
 
     def emit(node: Node, ctx: LowerCtx) -> None:
         x, y = ctx.read(node.inputs[0]), ctx.write(node.outputs[0])
@@ -111,7 +113,7 @@ def lower(onnx_name: str) -> Callable[[Node, LowerCtx], None]:
             ctx.emit("unary", {"in": x, "out": y}, words(x.type.elements, name, x.type.dtype, a, b))
         elif x.type.dtype == DType.S8 and y.type.dtype == DType.S8:
             emit_lut(ctx, x, y, real_function(name, a, b), node.name)
-        else:
+        elif not emit_tanh(ctx, x, y, name, node.name):
             real = TensorType(x.type.shape, DType.F32)
             given, done = ctx.temp(real, f"{node.name}_in"), ctx.temp(real, f"{node.name}_out")
             n = x.type.elements

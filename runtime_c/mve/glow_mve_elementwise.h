@@ -8,29 +8,26 @@
 #include "glow_mve.h"
 #include "glow_reach.h"
 
-/* out = clamp(rne((a + half) * va + ((b + half) * vb + vc)) + zp) with fused multiply-adds; out may be a or b. Eight at a
- * time, of which one four waits while the other works, then the rest by four. */
+/* q3 = rne((a + half) * va + ((b + half) * vb + vc)) of the next four codes; in the places between, what was q3 becomes codes. */
+#define GLOW_MVE_ADD_FOUR(moved, c, d, e, f) \
+  "vldrb.s32 q0, [%[a]], #4\n" moved("q0") "vcvt.f32.s32 q0, q0\nvldrb.s32 q1, [%[b]], #4\n" moved("q1") \
+  "vcvt.f32.s32 q1, q1\n" c "vfmas.f32 q1, %q[vb], %[vc]\n" d "vfma.f32 q1, q0, %[va]\n" e f "vcvtn.s32.f32 q3, q1\n"
+#define GLOW_MVE_ADD_ENDS "vqadd.s32 q3, q3, %[zp]\n", "vmax.s32 q3, q3, %q[least]\n", "vmin.s32 q3, q3, %q[most]\n", \
+  "vstrb.32 q3, [%[out]], #4\n"
+#define GLOW_MVE_ADD_BETWEEN(moved, ...) GLOW_MVE_ADD_FOUR(moved, __VA_ARGS__)
+#define GLOW_MVE_ADD_AFTER(c, d, e, f) c d e f
+#define GLOW_MVE_ADD_END(...) GLOW_MVE_ADD_AFTER(__VA_ARGS__)
+
+/* out = clamp(rne((a + half) * va + ((b + half) * vb + vc)) + zp) with fused multiply-adds; out may be a or b. */
 #define GLOW_MVE_ADD(moved) \
-  __asm__ volatile("wls lr, %[eights], 2f\n" \
-                   "1: vldrb.s32 q0, [%[a]], #4\n" moved("q0") "vcvt.f32.s32 q0, q0\n" \
-                   "vldrb.s32 q1, [%[a]], #4\n" moved("q1") "vcvt.f32.s32 q1, q1\n" \
-                   "vldrb.s32 q2, [%[b]], #4\n" moved("q2") "vcvt.f32.s32 q2, q2\n" \
-                   "vldrb.s32 q3, [%[b]], #4\n" moved("q3") "vfmas.f32 q2, %q[vb], %[vc]\n" \
-                   "vfma.f32 q2, q0, %[va]\nvcvtn.s32.f32 q2, q2\nvcvt.f32.s32 q3, q3\nvqadd.s32 q2, q2, %[zp]\n" \
-                   "vfmas.f32 q3, %q[vb], %[vc]\nvmax.s32 q2, q2, %q[least]\nvfma.f32 q3, q1, %[va]\n" \
-                   "vmin.s32 q2, q2, %q[most]\nvcvtn.s32.f32 q3, q3\nvstrb.32 q2, [%[out]], #4\n" \
-                   "vqadd.s32 q3, q3, %[zp]\nvmax.s32 q3, q3, %q[least]\nvmin.s32 q3, q3, %q[most]\n" \
-                   "vstrb.32 q3, [%[out]], #4\nle lr, 1b\n" \
-                   "2: wlstp.32 lr, %[rest], 4f\n" \
-                   "3: vldrb.s32 q0, [%[b]], #4\n" moved("q0") "vcvt.f32.s32 q0, q0\n" \
-                   "vldrb.s32 q1, [%[a]], #4\n" moved("q1") "vcvt.f32.s32 q1, q1\n" \
-                   "vfmas.f32 q0, %q[vb], %[vc]\nvfma.f32 q0, q1, %[va]\nvcvtn.s32.f32 q0, q0\n" \
-                   "vqadd.s32 q0, q0, %[zp]\nvmax.s32 q0, q0, %q[least]\nvmin.s32 q0, q0, %q[most]\n" \
-                   "vstrb.32 q0, [%[out]], #4\nletp lr, 3b\n4:" \
+  __asm__ volatile("lsrs lr, %[n], #2\nbeq 2f\n" GLOW_MVE_ADD_FOUR(moved, "", "", "", "") "sub lr, lr, #1\n" \
+                   "wls lr, lr, 3f\n1:" GLOW_MVE_ADD_BETWEEN(moved, GLOW_MVE_ADD_ENDS) "le lr, 1b\n" \
+                   "3: " GLOW_MVE_ADD_END(GLOW_MVE_ADD_ENDS) "2: and lr, %[n], #3\nwlstp.32 lr, lr, 5f\n4: " \
+                   GLOW_MVE_ADD_FOUR(moved, "", "", "", "") GLOW_MVE_ADD_END(GLOW_MVE_ADD_ENDS) "letp lr, 4b\n5:" \
                    : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out) \
-                   : [eights] "r"(n / 8), [rest] "r"(n % 8), [va] "r"(factor_a), [vc] "r"(start), [zp] "r"(zp), \
+                   : [n] "r"(n), [va] "r"(factor_a), [vc] "r"(start), [zp] "r"(zp), \
                      [halves] "w"(halves), [vb] "w"(factor_b), [least] "w"(least), [most] "w"(most) \
-                   : "lr", "q0", "q1", "q2", "q3", "cc", "memory")
+                   : "lr", "q0", "q1", "q3", "cc", "memory")
 #define GLOW_MVE_ADD_MOVED(codes) "vadd.i32 " codes ", " codes ", %q[halves]\n"
 #define GLOW_MVE_ADD_PLAIN(codes) ""
 GLOW_INLINE void glow_mve_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t n, int32_t half, float va,

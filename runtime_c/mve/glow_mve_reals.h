@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* Codes by way of float32 (MVE): conversions, products, softmax, normalised rows. Every operation is rounded by itself.
+/* Codes by way of float32 (MVE): conversions, products, normalised rows. Every operation is rounded by itself.
  *
  * A quotient x / s is x * (1 / s), brought to the correctly rounded one by two steps with fused remainders.
  */
@@ -73,17 +73,27 @@ typedef struct {
   int32_t low, high;
 } glow_mve_product_t;
 
+/* q3 = rne((a - a_zp) * (b - b_zp) * scale + zp) of the next four codes; in the places between, what was q3 becomes codes. */
+#define GLOW_MVE_PRODUCT(c, d, e)                                                                                    \
+  "vldrb.s32 q1, [%[b]], #4\nvsub.i32 q1, q1, %[b_zp]\nvldrb.s32 q0, [%[a]], #4\nvsub.i32 q0, q0, %[a_zp]\n"        \
+  "vmul.i32 q0, q0, q1\n" c "vcvt.f32.s32 q0, q0\n" d "vmul.f32 q0, q0, %[scale]\nvadd.f32 q0, q0, %[zp]\n" e     \
+  "vcvtn.s32.f32 q3, q0\n"
+#define GLOW_MVE_AT_LEAST "vmax.s32 q3, q3, %q[least]\n"
+#define GLOW_MVE_AT_MOST "vmin.s32 q3, q3, %q[most]\n"
+#define GLOW_MVE_STORE_FOUR "vstrb.32 q3, [%[out]], #4\n"
+
 /* out[i] = clamp(rne((a - a_zp) * (b - b_zp) * scale + zp)) */
-#define GLOW_MVE_MULTIPLY(moved, ...)                                                                                 \
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[a]], #4\nvldrb.s32 q1, [%[b]], #4\n"                   \
-                   "vsub.i32 q0, q0, %[a_zp]\nvsub.i32 q1, q1, %[b_zp]\nvmul.i32 q0, q0, q1\nvcvt.f32.s32 q0, q0\n"   \
-                   "vmul.f32 q0, q0, %[scale]\nvadd.f32 q0, q0, %[zp]\nvcvtn.s32.f32 q0, q0\n"                        \
-                   "vmax.s32 q0, q0, %q[least]\nvmin.s32 q0, q0, %q[most]\n" moved                                   \
-                   "vstrb.32 q0, [%[out]], #4\nletp lr, 1b\n2:"                                                      \
+#define GLOW_MVE_MULTIPLY(moved, ...)                                                                                \
+  __asm__ volatile("lsrs lr, %[n], #2\nbeq 2f\n" GLOW_MVE_PRODUCT("", "", "") "sub lr, lr, #1\nwls lr, lr, 3f\n1:"   \
+                   GLOW_MVE_PRODUCT(GLOW_MVE_AT_LEAST, GLOW_MVE_AT_MOST moved, GLOW_MVE_STORE_FOUR)                  \
+                   "le lr, 1b\n3: " GLOW_MVE_AT_LEAST GLOW_MVE_AT_MOST moved GLOW_MVE_STORE_FOUR                     \
+                   "2: and lr, %[n], #3\nwlstp.32 lr, lr, 5f\n4: " GLOW_MVE_PRODUCT("", "", "")                      \
+                   GLOW_MVE_AT_LEAST GLOW_MVE_AT_MOST moved GLOW_MVE_STORE_FOUR "letp lr, 4b\n5:"                    \
                    : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out)                                                       \
-                   : [n] "r"(n), [a_zp] "r"(d->a_zp), [b_zp] "r"(d->b_zp), [scale] "r"(glow_mve_bits(d->scale)),     \
-                     [zp] "r"(glow_mve_bits(d->zp)), [least] "w"(vdupq_n_s32(d->low)), __VA_ARGS__                   \
-                   : "lr", "q0", "q1", "cc", "memory")
+                   : [n] "r"(n), [a_zp] "r"(d->a_zp), [b_zp] "r"(d->b_zp),                                           \
+                     [scale] "r"(glow_mve_bits(d->scale)), [zp] "r"(glow_mve_bits(d->zp)),                           \
+                     [least] "w"(vdupq_n_s32(d->low)), __VA_ARGS__                                                   \
+                   : "lr", "q0", "q1", "q3", "cc", "memory")
 GLOW_INLINE void glow_mve_multiply(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
                                      const glow_mve_product_t *d) {
   GLOW_MVE_MULTIPLY("", [most] "w"(vdupq_n_s32(d->high)));
@@ -92,35 +102,7 @@ GLOW_INLINE void glow_mve_multiply(const int8_t *a, const int8_t *b, int8_t *out
 /* The same for codes of an uint8 tensor minus 128: zero point and limits are those of that tensor. */
 GLOW_INLINE void glow_mve_multiply_u8(const int8_t *a, const int8_t *b, int8_t *out, int32_t n,
                                         const glow_mve_product_t *d) {
-  GLOW_MVE_MULTIPLY("veor q0, q0, %q[sign]\n", [most] "w"(vdupq_n_s32(d->high)), [sign] "w"(vdupq_n_s32(128)));
-}
-
-/* One row of softmax: e = table[max - in], out = clamp(rne(e * steps / sum) + zp), the sum in index order. */
-GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_softmax(const int8_t *in, const float *table, int8_t *out,
-                                                                      int32_t n, float steps, int32_t zp) {
-  const int8_t *x = in;
-  int32_t max = -128;
-  float sum = 0.0f;
-  __asm__ volatile("wlstp.8 lr, %[n], 2f\n1: vldrb.8 q0, [%[x]], #16\nvmaxv.s8 %[max], q0\nletp lr, 1b\n2:"
-                   : [x] "+r"(x), [max] "+r"(max)
-                   : [n] "r"(n)
-                   : "lr", "q0", "cc", "memory");
-  const int32x4_t from = vdupq_n_s32(max);
-  x = in;
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[x]], #4\nvsub.i32 q0, %q[from], q0\n"
-                   "vldrw.u32 q1, [%[table], q0, uxtw #2]\nvadd.f32 %[sum], %[sum], s4\nvadd.f32 %[sum], %[sum], s5\n"
-                   "vadd.f32 %[sum], %[sum], s6\nvadd.f32 %[sum], %[sum], s7\nletp lr, 1b\n2:"
-                   : [x] "+l"(x), [sum] "+t"(sum)
-                   : [n] "r"(n), [table] "r"(table), [from] "w"(from)
-                   : "lr", "q0", "q1", "cc", "memory");
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvsub.i32 q0, %q[from], q0\n"
-                   "vldrw.u32 q1, [%[table], q0, uxtw #2]\nvmul.f32 q0, q1, %[steps]\n" GLOW_MVE_QUOTIENT
-                   GLOW_MVE_STORE_CODES("q1") "letp lr, 1b\n2:"
-                   : [in] "+l"(in), [out] "+l"(out)
-                   : [n] "r"(n), [table] "r"(table), [steps] "r"(glow_mve_bits(steps)),
-                     [minus] "r"(glow_mve_bits(-sum)), [inverse] "r"(glow_mve_bits(1.0f / sum)), [zp] "r"(zp),
-                     [from] "w"(from), [least] "w"(vdupq_n_s32(-128)), [most] "w"(vdupq_n_s32(127))
-                   : "lr", "q0", "q1", "q2", "cc", "memory");
+  GLOW_MVE_MULTIPLY("veor q3, q3, %q[sign]\n", [most] "w"(vdupq_n_s32(d->high)), [sign] "w"(vdupq_n_s32(128)));
 }
 
 typedef struct {
@@ -137,17 +119,26 @@ GLOW_INLINE glow_mve_moments_t glow_mve_moments(const int8_t *x, int32_t n) {
   return m;
 }
 
+/* q3 = rne(((n * in - centre) * r) * gain + shift) of the next four codes; in the places between, what was q3 becomes codes. */
+#define GLOW_MVE_NORMALISE(a, b, c, d)                                                                                \
+  "vldrb.s32 q0, [%[in]], #4\nvmlas.s32 q0, %q[count], %[minus]\n" a "vcvt.f32.s32 q0, q0\n" b                        \
+  "vldrw.32 q2, [%[shift]], #16\nvmul.f32 q0, q0, %[r]\nvldrw.32 q1, [%[gain]], #16\nvmul.f32 q0, q0, q1\n" c        \
+  "vadd.f32 q0, q0, q2\n" d "vcvtn.s32.f32 q3, q0\n"
+#define GLOW_MVE_ADD_ZP "vqadd.s32 q3, q3, %[zp]\n"
+#define GLOW_MVE_END_FOUR GLOW_MVE_ADD_ZP GLOW_MVE_AT_LEAST GLOW_MVE_AT_MOST GLOW_MVE_STORE_FOUR
+
 /* out[i] = clamp(rne(((n * in[i] - centre) * r) * gain[i] + shift[i]) + zp) */
 GLOW_INLINE void glow_mve_normalise(const int8_t *in, const float *gain, const float *shift, int8_t *out, int32_t n,
                                       int32_t centre, float r, int32_t zp) {
-  __asm__ volatile("wlstp.32 lr, %[n], 2f\n1: vldrb.s32 q0, [%[in]], #4\nvmul.i32 q0, q0, %[n]\n"
-                   "vsub.i32 q0, q0, %[centre]\nvcvt.f32.s32 q0, q0\nvldrw.32 q1, [%[gain]], #16\n"
-                   "vmul.f32 q0, q0, %[r]\nvldrw.32 q2, [%[shift]], #16\nvmul.f32 q0, q0, q1\nvadd.f32 q0, q0, q2\n"
-                   GLOW_MVE_STORE_CODES("q0") "letp lr, 1b\n2:"
+  __asm__ volatile("lsrs lr, %[n], #2\nbeq 2f\n" GLOW_MVE_NORMALISE("", "", "", "") "sub lr, lr, #1\nwls lr, lr, 3f\n1:"
+                   GLOW_MVE_NORMALISE(GLOW_MVE_ADD_ZP, GLOW_MVE_AT_LEAST, GLOW_MVE_AT_MOST, GLOW_MVE_STORE_FOUR)
+                   "le lr, 1b\n3: " GLOW_MVE_END_FOUR "2: and lr, %[n], #3\nwlstp.32 lr, lr, 5f\n4: "
+                   GLOW_MVE_NORMALISE("", "", "", "") GLOW_MVE_END_FOUR "letp lr, 4b\n5:"
                    : [in] "+l"(in), [out] "+l"(out), [gain] "+r"(gain), [shift] "+r"(shift)
-                   : [n] "r"(n), [centre] "r"(centre), [r] "r"(glow_mve_bits(r)), [zp] "r"(zp),
-                     [least] "w"(vdupq_n_s32(-128)), [most] "w"(vdupq_n_s32(127))
-                   : "lr", "q0", "q1", "q2", "cc", "memory");
+                   : [n] "r"(n), [count] "w"(vdupq_n_s32(n)), [minus] "r"(-centre),
+                     [r] "r"(glow_mve_bits(r)), [zp] "r"(zp), [least] "w"(vdupq_n_s32(-128)),
+                     [most] "w"(vdupq_n_s32(127))
+                   : "lr", "q0", "q1", "q2", "q3", "cc", "memory");
 }
 #endif
 

@@ -146,6 +146,14 @@ def kernel_cases() -> Iterator[Case]:
                 params = {"rows": 5, "n": n, "in_zp": points[0], "out_zp": points[1], "e": e, "centre": centre}
                 arrays = {"in": x, "gain": gain, "shift": shift}
                 yield make_case(f"layer_norm_{kind.value}", arrays, params, out={"out": (x.shape, kind)})
+    for n in (257, 258):  # the last whose spread fits 32 bits, and one more
+        x = np.where(np.arange(2 * n).reshape(2, n) % n < n // 2, -128, 127).astype(np.int8)
+        x[1] = 127
+        gain, shift, e = folded(row((n,)), row((n,)), 1e-5, n, quant(0.03, 0), quant(0.05, 0))
+        for centre in (0, 1):
+            params = {"rows": 2, "n": n, "in_zp": -128, "out_zp": 3, "e": e, "centre": centre}
+            arrays = {"in": x, "gain": gain, "shift": shift}
+            yield make_case("layer_norm_s8", arrays, params, out={"out": (x.shape, DType.S8)})
     for e in (0.0, float(np.inf)):
         arrays = {"in": np.full((1, 4), -5, np.int8), "gain": row((4,)), "shift": row((4,))}
         params = {"rows": 1, "n": 4, "in_zp": 2, "out_zp": 0, "e": e, "centre": 1}

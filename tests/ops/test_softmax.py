@@ -13,6 +13,7 @@ from glowc.board import load_board
 from glowc.graph.exp_factors import exp_entries, exp_factors
 from glowc.graph.numerics import F32, softmax_exp_table, softmax_steps
 from glowc.graph.types import DType, quant
+from glowc.kernels.common.softmax import is_once
 from glowc.lower.lowering import lower_graph
 from glowc.ops.base import OpError
 from glowc.ops.interp import run_graph
@@ -133,6 +134,14 @@ def test_small_tensors_have_the_small_table(shape: tuple[int, int], scale: float
     assert sum(c.nbytes for c in program.consts.values()) == nbytes
 
 
+@pytest.mark.parametrize(
+    ("scale", "out_scale", "once"),
+    [(0.05, 1 / 256, True), (0.206, 1 / 256, False), (0.03, 1 / 255, True), (0.004, 1 / 255, False)],
+)
+def test_quotients_take_a_second_step_where_a_sum_could_need_it(scale: float, out_scale: float, once: bool) -> None:
+    assert is_once(softmax_exp_table(scale, 64), softmax_steps(out_scale), -128) == once
+
+
 def kernel_cases() -> Iterator[Case]:
     libm = "libm's exp and log differ between C libraries by units in the last place"
     for outer, n, inner in ((1, 1, 1), (1, 10, 1), (3, 12, 1), (2, 7, 5), (1, 100, 1), (40, 32, 1)):
@@ -151,6 +160,12 @@ def kernel_cases() -> Iterator[Case]:
             p = {**dims, "out_zp": zero, "steps": float(F32(1) / F32(out_scale))}
             wide = {"in": x, "table": wide_tables(scale)}
             yield make_case("softmax_s16w", wide, p, out={"out": (shape, DType.S16)})
+    for scale, out_scale in ((0.206, 1 / 256), (0.004, 1 / 255)):  # quotients take two steps
+        for n in (3, 4, 9, 64):
+            x = RNG.integers(-128, 127, (3, n), endpoint=True).astype(np.int8)
+            p = {"outer": 3, "n": n, "inner": 1, "out_zp": -128, "steps": float(softmax_steps(out_scale))}
+            arrays = {"in": x, "table": softmax_exp_table(scale, 64)}
+            yield make_case("softmax_s8", arrays, p, out={"out": (x.shape, DType.S8)})
     for scale in (0.3, 0.5, 0.55, 0.9, 5.0):  # ever more entries that are denormal or 0
         x = np.arange(128, -128, -1, dtype=np.int64).clip(-128, 127).astype(np.int8)[None]
         table = exp_factors(scale, x.size)

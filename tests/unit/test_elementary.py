@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from glowc.board import load_board
+from glowc.graph.tanh_codes import FUNCTIONS as CODE_FUNCTIONS
+from glowc.graph.tanh_codes import exact_real
 from glowc.graph.types import DType
 from glowc.kernels.common.reals import SAME_FUNCTIONS as SAME
 from glowc.kernels.common.reals import with_same_functions
@@ -159,3 +161,5 @@ def test_functions_between_codes_of_16_bits_have_the_bits_of_single_floats(board
         normal = np.abs(single) > TINY
         assert np.array_equal(lanes[normal].view(np.uint32), single[normal].view(np.uint32)), name
         assert np.all(np.abs(lanes[~normal]) <= TINY), name
+        if name in CODE_FUNCTIONS:
+            np.testing.assert_array_equal(exact_real(name, x), single)

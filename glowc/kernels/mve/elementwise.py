@@ -1,7 +1,7 @@
 """Helium variants of kernels that take one element after the other, or rows of them (runtime_c/mve/).
 
-Tables, signs, conversions and products of codes (glow_mve_elementwise.h, glow_mve_reals.h); softmax and normalised rows
-of codes (glow_mve_reals.h, glow_mve_softmax16.h), and of floats with their functions, four elements at a time
+Tables, signs, conversions and products of codes (glow_mve_elementwise.h, glow_mve_reals.h); normalised rows of codes
+(glow_mve_reals.h), softmax of 16 bits (glow_mve_softmax16.h), and of floats with their functions, four at a time
 (glow_mve_elementary.h); sums and products of int16 codes around 0 (glow_mve_reals16.h); straight lines per channel
 (glow_mve_lines.h); codes of 8 bits to codes of 16 and back by the upper halves of products (glow_mve_widths.h).
 """
@@ -16,10 +16,12 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.lines import is_long
 from glowc.kernels.common.lines import prepare as prepare_lines
+from glowc.kernels.common.norm import prepare_spread
 from glowc.kernels.common.pairs16 import fixed_variants
 from glowc.kernels.common.reals import accepts_function, accepts_same_function
 from glowc.kernels.common.reals import accepts_softmax as accepts_float_softmax
 from glowc.kernels.common.rows import are_centred
+from glowc.kernels.common.softmax import accepts_softmax, prepare_softmax
 from glowc.kernels.common.widths import accepts_widths, prepare_widths
 from glowc.kernels.features import Stated
 from glowc.kernels.mve.shared import FAST, PAIRWISE, PairwisePlan, accepts_rows, are_codes, is_moderate
@@ -79,11 +81,6 @@ def _accepts_fixed_product(instr: Instr) -> bool:
     return accepts_product(instr) and is_right_shift(instr, "out_shift")
 
 
-def accepts_softmax(instr: Instr) -> bool:
-    """Accept an axis whose elements are adjacent."""
-    return instr.int_("inner") == 1
-
-
 def accepts_wide_softmax(instr: Instr) -> bool:
     """Accept the same where what is not 0 in the end is far from the ends of float32."""
     return accepts_softmax(instr) and is_moderate(float(instr.params["steps"]))
@@ -124,7 +121,7 @@ VARIANTS = {
     "dequantize": (replace(_CODES, accepts=accepts_dequantize),),
     "flip_sign": (replace(_CODES, accepts=accepts_bytes),),
     "layer_norm_f32": (_FLOATS,),
-    "layer_norm_s8": (_REALS,),
+    "layer_norm_s8": (replace(_REALS, prepare=prepare_spread),),
     "layer_norm_stats_f32": (_FLOATS,),
     "lines_s8": (_LINES,),
     "lut_s8": (_CODES,),
@@ -136,6 +133,7 @@ VARIANTS = {
     "requantize": (replace(_REALS, accepts=accepts_requantize), _WIDTHS),
     "softmax_f32": (replace(_FLOATS, accepts=accepts_float_softmax),),
     "softmax_s16w": (replace(_REALS, accepts=accepts_wide_softmax, header="glow_mve_softmax16.h"),),
-    "softmax_s8": (replace(_REALS, accepts=accepts_softmax),),
+    "softmax_s8": (replace(_REALS, accepts=accepts_softmax, prepare=prepare_softmax, header="glow_mve_softmax.h"),),
+    "tanh_s16": (replace(_IN_PLACE, also=frozenset(), header="glow_mve_tanh16.h"),),
     "unary": (replace(_FLOATS, accepts=accepts_function), _SAME),
 }

@@ -69,6 +69,7 @@ VARIANTS = {
     **dict.fromkeys(("lstm_s8q31", "svdf_s8q31"), (by_rows(replace(PLAIN, header="glow_rows.h"), "glow_rows_s8"),)),
     **dict.fromkeys(("saturating_s16", "softmax_s16"), (replace(_BY_TABLE, in_place=True),)),
     **dict.fromkeys(("log_softmax_s8q31", "l2_norm_s8q31", "rsqrt_s16q31"), (replace(_BY_ROOT, in_place=True),)),
+    "tanh_s16": (replace(PLAIN, header="glow_tanh16.h", in_place=True),),
     # layers and weights of few bits
     **dict.fromkeys(("conv_s8", "fc_s8", "conv_s16", "fc_s16"), (replace(PLAIN, records=plain_records),)),
     **unpacking(PLAIN, 1, ""),

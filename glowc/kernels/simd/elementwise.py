@@ -4,7 +4,7 @@ Between codes and reals (glow_neon_codes.h); functions of floats, softmax and no
 (glow_neon_elementary.h); tables, normalised rows and softmax of codes on A64 (glow_neon.h, glow_neon_codes16.h);
 straight lines per channel (glow_neon_lines.h); products of rows of adjacent codes, or of one that repeats
 (glow_neon_mul.h, glow_neon_mul_q31.h); codes of 8 bits to codes of 16 and back by the upper halves of products
-(glow_neon_widths.h).
+(glow_neon_widths.h); tanh between codes of 16 bits (glow_neon_tanh16.h).
 """
 
 from __future__ import annotations
@@ -139,5 +139,6 @@ VARIANTS = {
     "softmax_s16w": (replace(_SOFTMAX, header="glow_neon_codes16.h"),),
     "softmax_s8": (_SOFTMAX,),
     "softmax_s8p": (replace(_SOFTMAX, template="softmax_s8p"),),
+    "tanh_s16": (replace(_IN_PLACE, header="glow_neon_tanh16.h"),),
     "unary": (*both(replace(_FLOATS, accepts=accepts_function)), _SAME),
 }  # fmt: skip
