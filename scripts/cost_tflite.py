@@ -11,6 +11,8 @@ from cost_sample import Sample
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from drawn_layers import SAME, VALID, Drawn
+
 from tests.tflite.writer import Build, Tensor, quant
 
 _X, _W, _STATE = quant(0.02, 5), quant(0.01), quant(1 / 128, 3)
@@ -85,6 +87,21 @@ def tflite_of(samples: Sequence[Sample]) -> bytes:
         outputs += build.outputs
     build.outputs = outputs
     return build.bytes()
+
+
+def as_tflite(samples: Sequence[Sample]) -> list[Drawn]:
+    """Return layers with the shapes of convolutions and dense layers, that end as TensorFlow Lite does."""
+    return [layer for at, sample in enumerate(samples) if (layer := _as_tflite(sample, at))]
+
+
+def _as_tflite(s: Sample, seed: int) -> Drawn | None:
+    kind = {"conv": "conv", "dwconv": "depthwise", "fc": "dense"}.get(s.kind)
+    special = s.sixteen or s.planar or s.wide or s.zero is not None or (kind == "depthwise" and s.out_c != s.hwc[2])
+    if kind is None or special:
+        return None
+    h, w, c = s.hwc if kind != "dense" else (s.hwc[0] if len(s.hwc) == 2 else 1, 1, s.hwc[-1])
+    padding, zero = SAME if any(s.pads) else VALID, (-128, 5)[seed % 2]
+    return Drawn("tflite", kind, h, w, c, s.out_c, *s.k, s.stride, s.dilation, padding, zero=zero, seed=seed)
 
 
 TFLITE: tuple[Sample, ...] = (

@@ -9,7 +9,8 @@ import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -42,7 +43,7 @@ OPTS = {"cortex-m": ("size", "balanced", "speed")}  # of a family; size stands f
 OTHER_OPTS = ("balanced", "speed")
 SPREAD, CALM_SPREAD = np.float32(4), np.float32(0.5)  # of floats: functions of libm take longer for large numbers
 FEW_ABOVE = np.float32(1.25)  # standard deviations: one number of nine is larger
-MOST_DRAWN = 3  # variants of a layer of random shape
+MOST_DRAWN, MANY = 4, 99  # variants of a layer of random shape, of another one
 SLOW_MACS = 50_000  # of a layer that portable C is not counted with
 FLAGS = ("-fno-inline-functions-called-once",)  # so that each function has a size
 CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
@@ -68,11 +69,12 @@ def target_of(text: str) -> Target:
 
 @dataclass(frozen=True)
 class Taken:
-    """One layer as counted: features, instructions, and cycles where there is a chip."""
+    """One layer as counted: features, instructions, and cycles where there is a chip; whether its shape was drawn."""
 
     values: Mapping[str, float]
     insns: float
     cycles: float
+    is_drawn: bool = False
 
 
 @dataclass
@@ -103,42 +105,50 @@ class Measured:
             self.taken[key, mode].append(taken)
 
 
-def nth(number: int) -> Callable[[Sequence[Layer]], Order]:
-    """Return the order that puts the n-th variant of each layer first."""
+Counted = tuple[Compiled, Counts]
+Wanted = Callable[[str], bool]
+"""Whether the costs of a key are to be counted."""
+Samples = Sequence[Sample] | Sequence[Drawn]
+
+
+def nth(number: int, wanted: Wanted) -> Callable[[Sequence[Layer]], Order]:
+    """Return the order that puts the n-th variant of each layer first, of those that are counted."""
 
     def order(layers: Sequence[Layer]) -> Order:
-        names = {x.name: [f.variant for f in x.forms] for x in layers}
-        return {name: (*found[number:], *found[:number]) for name, found in names.items()}
+        firsts = {x.name: counted_of(x, wanted)[number : number + 1] for x in layers}
+        return {x.name: tuple(dict.fromkeys(f.variant for f in (*firsts[x.name], *x.forms))) for x in layers}
 
     return order
 
 
-Counted = tuple[Compiled, Counts]
-Samples = Sequence[Sample] | Sequence[Drawn]
+def measure(target: Target, samples: Samples, wanted: Wanted, quick: bool) -> list[Counted]:
+    """Count the layers of one model with each variant whose costs are wanted, and every way of printing.
 
-
-def measure(target: Target, samples: Samples) -> list[Counted]:
-    """Count the layers of one model with every variant and every way of printing."""
+    Drawn layers and `quick` counts are those by -O2.
+    """
     found: list[Counted] = []
+    is_drawn = isinstance(samples[0], Drawn)
+    layout = "exported" if is_drawn or samples[0].planar or is_tflite(samples[0]) else "nhwc"  # type: ignore[union-attr]
+    options = CompileOptions(io_layout=layout, plan="plain")  # no overlap: nothing to plan
     with tempfile.TemporaryDirectory(prefix="glowc-costs-") as name:
-        number, left = 0, list(samples)
-        while left:
-            folder = Path(name) / str(number)
-            folder.mkdir()
-            path = written(left, folder)
-            layout = "exported" if left[0].planar or isinstance(left[0], Drawn) or is_tflite(left[0]) else "nhwc"
-            for opt in OTHER_OPTS if isinstance(left[0], Drawn) else OPTS.get(target.board.cpu.family, OTHER_OPTS):
-                # No overlap: nothing to plan.
-                options = CompileOptions(io_layout=layout, opt=opt, plan="plain")
-                compiled = compile_model(path, target.board, options, order=nth(number))
-                found.append((compiled, count(compiled, target, folder / opt)))
-            number += 1
-            if isinstance(left[0], Drawn) and number == MOST_DRAWN:
-                break
-            choices = {int(m[1]) for x in compiled.selection.layers
-                       if is_worth_it(x, number) and (m := re.search(r"n_[xyz](\d+)", x.name))}  # fmt: skip
-            left = [sample for at, sample in enumerate(left) if at in choices]
+        layers = compile_model(written(samples, Path(name)), target.board, options).selection.layers
+        counted = [(sample_of(x), len(counted_of(x, wanted))) for x in layers]
+        for number in range(min(max(forms for _, forms in counted), MOST_DRAWN if is_drawn else MANY)):
+            chosen = {at for at, forms in counted if forms > number}
+            if left := [sample for at, sample in enumerate(samples) if at in chosen]:
+                folder = Path(name) / str(number)
+                folder.mkdir()
+                path = written(left, folder)
+                for opt in OTHER_OPTS if is_drawn or quick else OPTS.get(target.board.cpu.family, OTHER_OPTS):
+                    compiled = compile_model(path, target.board, replace(options, opt=opt), order=nth(number, wanted))
+                    found.append((compiled, count(compiled, target, folder / opt)))
     return found
+
+
+def sample_of(layer: Layer) -> int:
+    """Return the number of the sample that a layer is of, -1 where it is of none."""
+    match = re.search(r"n_[xyz](\d+)", layer.name)
+    return int(match[1]) if match else -1
 
 
 def written(samples: Samples, folder: Path) -> Path:
@@ -155,23 +165,28 @@ def written(samples: Samples, folder: Path) -> Path:
     return folder / "layers.onnx"
 
 
-def is_worth_it(layer: Layer, number: int) -> bool:
-    """Say whether a layer has an n-th variant that is worth its time under QEMU."""
-    if len(layer.forms) <= number:
-        return False
-    form = layer.forms[number]
-    return variant_of(form).isa != "ref" or form.macs <= SLOW_MACS
+def counted_of(layer: Layer, wanted: Wanted) -> list[Instr]:
+    """Return the forms of a layer that are wanted and worth their time under QEMU, as the first one always is."""
+    return [
+        form
+        for form in layer.forms
+        if wanted(key_of(form)) and (form is layer.forms[0] or variant_of(form).isa != "ref" or form.macs <= SLOW_MACS)
+    ]
 
 
-def measured_by(name: str, samples: Samples) -> Measured:
-    """Return what one model's layers take on a target, and their code."""
+def measured_by(name: str, patterns: Sequence[str], quick: bool, samples: Samples) -> Measured:
+    """Return what one model's layers take on a target, by variants of keys with one of the patterns, and their code."""
+
+    def wanted(key: str) -> bool:
+        return any(fnmatchcase(key, pattern) for pattern in patterns)
+
     measured = Measured()
-    for compiled, counts in measure(target_of(name), samples):
-        add(compiled, counts, measured)
+    for compiled, counts in measure(target_of(name), samples, wanted, quick):
+        add(compiled, counts, measured, is_drawn=isinstance(samples[0], Drawn))
     return measured
 
 
-def add(compiled: Compiled, counts: Counts, measured: Measured) -> None:
+def add(compiled: Compiled, counts: Counts, measured: Measured, *, is_drawn: bool) -> None:
     """Add the layers of one program."""
     program, opt = strip_markers(compiled.program), compiled.options.opt
     calls = calls_of(compiled)
@@ -179,7 +194,7 @@ def add(compiled: Compiled, counts: Counts, measured: Measured) -> None:
         modes_of(program, opt), counts.insns, counts.cycles, calls, strict=True
     ):
         key = key_of(instr)
-        measured.add(key, mode, Taken(features(instr), insns, cycles))
+        measured.add(key, mode, Taken(features(instr), insns, cycles, is_drawn))
         if fn in counts.own:
             measured.text[key, mode].add((lines_of(instr, mode == "literal"), counts.own[fn]))
             measured.uses[key] |= set(counts.uses[fn])

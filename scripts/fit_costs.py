@@ -6,16 +6,18 @@
     scripts/fit_costs.py --targets stm32l4r5 --kinds conv fc
     scripts/fit_costs.py --targets stm32l4r5 --kinds fc_f32 --add
     scripts/fit_costs.py --targets stm32l4r5 --kinds mul mul_gate --keys "mul_s8.*"
-    scripts/fit_costs.py --targets stm32l4r5 --drawn
+    scripts/fit_costs.py --targets stm32l4r5 --keys "dwconv_s8*" "fc_s8*" --quick
 
 A target is a chip, whose cycles stand for all chips with its CPU, or a board where no chip has the CPU; there
 instructions alone are fitted. Every variant of every layer of scripts/cost_layers.py is counted under QEMU (exact),
 once printed for each shape and once shared, by -O2 and by -Os; code is measured function by function. So are, by -O2,
-layers of random kind and shape (scripts/drawn_layers.py, with a seed of their own); `--drawn` counts these alone, and
-writes what many of them have. Per kernel, variant, path and way of printing a sum of few features is fitted by
-non-negative least squares of the relative error (glowc/select/cost.py tells the features). Prints the error for layers
-that were left out of the fit. Counts are kept in build/costs by a hash of the program: what did not change is not run
-again.
+layers of random kind and shape (scripts/drawn_layers.py, with a seed of their own). Per kernel, variant, path and way
+of printing a sum of few features is fitted to layers of both kinds by non-negative least squares of the relative error
+(glowc/select/cost.py tells the features); where a kernel differs from another one in its ending alone, that one's costs
+are a feature too. Prints the error for layers that were left out of the fit. With `--keys` only
+layers that can have these kernels are counted, with these alone. `--quick` counts a fifth of the chosen layers, and -O2
+alone, and replaces costs of the file that say less of these layers. Counts are kept in build/costs by a hash of the
+program: what did not change is not run again.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ import numpy as np
 from cost_layers import SAMPLES, cut, groups
 from cost_sample import Sample
 from cost_small_chips import measured_alone, measured_on
-from cost_tflite import TFLITE
+from cost_tflite import TFLITE, as_tflite
 from count_costs import Measured, Samples, Taken, Target, measured_by, merged, target_of
 from drawn_layers import Drawn, draw
 
 from glowc.board import Board, Chip, find_tool
 from glowc.errors import GlowcError
 from glowc.kernels.features import FEATURES, OF_PLAN, WORK
-from glowc.select.cost import cost_file
+from glowc.select.cost import MODES, cost_file, keys_like
 
 TARGETS = (
     "nrf51822", "stm32g0b1", "stm32f103", "stm32l4r5", "stm32u575", "stm32h7a3", "alif-e7", "rpi-zero2", "rpi5",
@@ -52,17 +54,18 @@ TARGETS = (
 LAYERS_PER_MODEL = 48
 MOST_TERMS = 7  # of a fit
 BEAM = 4  # sets of features that are tried further
-USELESS = 0.30  # of an error: another way of printing says as much
-FAR = 0.25  # of an error: fits of drawn layers, which know fewer shapes, replace what a file has
-ROUGH = 0.10  # of an error: the file names the kernel
+USELESS = 0.25  # of an error: another way of printing says as much
+SURE = 0.10  # of an error: a fit that replaces costs of another kernel, which stand in
+TRUSTED = 0.20  # of an error: fits that are chosen by
 SMALL = 1000  # cycles: errors of smaller layers are relative to this
 SMALL_CACHE = 1024  # bytes
 BYTE = 8  # bits
 WORD = 4  # bytes that are read at once
 ENOUGH = 5  # layers of a fit
-MANY, FEW = 10, 3  # drawn layers of a kernel whose costs they are, whatever the file has; where it has none
 DRAWN_SEED, DRAWN_COUNT = 1_000_000, 160  # layers as scripts/cliffs.py draws them, and as many with
 WIDE_MACS = 1_000, 2_000_000  # so many multiply-accumulates
+QUICK = 5  # chosen layers, one of which is counted by --quick
+LIKE = "like"  # a feature: what the costs of a kernel with another ending say
 GOOD = 0.002  # an error that needs no further term
 
 
@@ -109,30 +112,39 @@ def rms(errors: np.ndarray) -> float:
     return float(np.sqrt(np.mean(errors**2)))
 
 
-def fit(samples: Sequence[Mapping[str, float]], taken: Sequence[float]) -> tuple[dict[str, float], float] | None:
+def fit(
+    samples: Sequence[Mapping[str, float]],
+    taken: Sequence[float],
+    weights: np.ndarray | float = 1.0,
+    like: Mapping[str, float] | None = None,
+) -> tuple[dict[str, float], float] | None:
     """Return the coefficients of few features, chosen one after another, and the error of a sample left out.
 
     None where there are no more samples than coefficients. With multiply-accumulates, one of the features counts them.
+    `like` are the coefficients of a kernel alike, whose sum is one of the features.
     """
     counts = np.array(taken, float)
-    weight = 1 / np.maximum(counts, SMALL)
+    weight = weights / np.maximum(counts, SMALL)
     columns = {f: np.array([v.get(f, 0.0) for v in samples]) * weight for f in FEATURES}
+    if like:
+        columns[LIKE] = sum(c * columns[f] for f, c in like.items()) + np.zeros(len(samples))
     target = counts * weight
-    usable = [f for f in FEATURES if columns[f].any()]
+    usable = [f for f in columns if columns[f].any()]
     if any(f in OF_PLAN for f in usable):
-        usable = [f for f in usable if f in ("call", *OF_PLAN)]
+        usable = [f for f in usable if f in ("call", LIKE, *OF_PLAN)]
     most = min(MOST_TERMS, max(len(samples) // 3, 1), len(samples) - 1)  # more say nothing of other shapes
     if most < 1:
         return None
 
-    works = {f for f in usable if f in WORK} if any(v.get("macs", 0.0) for v in samples) else set(usable)
+    works = {f for f in usable if f in (*WORK, LIKE)} if any(v.get("macs", 0.0) for v in samples) else set(usable)
 
     def rms(names: Sequence[str]) -> float:
         x, errors = left_out(np.stack([columns[f] for f in names], axis=1), target)
         counts_work = any(c > 0 and f in works for c, f in zip(x, names, strict=True))
         return float(np.sqrt(np.mean(errors**2))) if counts_work else np.inf
 
-    kept = sorted((rms([f]), (f,)) for f in usable if f in works)[:BEAM]
+    first = [LIKE] if LIKE in usable else [f for f in usable if f in works]
+    kept = sorted((rms([f]), (f,)) for f in first)[:BEAM]
     best, chosen = kept[0]
     for _ in range(most - 1):
         wider = {tuple(sorted((*names, f))) for _, names in kept for f in usable if f not in names}
@@ -140,21 +152,41 @@ def fit(samples: Sequence[Mapping[str, float]], taken: Sequence[float]) -> tuple
         if best <= GOOD or not kept or kept[0][0] > 0.97 * best:
             break
         best, chosen = kept[0]
-    x = left_out(np.stack([columns[f] for f in chosen], axis=1), target)[0]
-    return {f: float(f"{c:.5g}") for f, c in zip(chosen, x, strict=True) if c > 0}, round(best, 4)
+    found = dict(zip(chosen, left_out(np.stack([columns[f] for f in chosen], axis=1), target)[0], strict=True))
+    scale = found.pop(LIKE, 0.0)
+    sums = {f: found.get(f, 0.0) + scale * (like or {}).get(f, 0.0) for f in columns}
+    return {f: float(f"{c:.4g}") for f, c in sums.items() if c > 0}, round(best, 4)
 
 
-def fit_layers(layers: Sequence[Taken], *, cycles: bool) -> dict[str, Any] | None:
-    """Return the fitted coefficients of one kernel as the file has them, None where too few layers were measured."""
-    values = [x.values for x in layers]
-    insns = fit(values, [x.insns for x in layers])
+def weights_of(layers: Sequence[Taken]) -> np.ndarray:
+    """Return what an error of each layer counts, so that many layers of one kind do not outvote few of the other.
+
+    The kinds are chosen and drawn ones.
+    Squares of the weights of n layers of a kind have a sum that is proportional to the root of n; their mean is 1.
+    """
+    is_drawn = np.array([x.is_drawn for x in layers])
+    squares = np.where(is_drawn, is_drawn.sum(), (~is_drawn).sum()) ** -0.5
+    return np.asarray(np.sqrt(squares / squares.mean()))
+
+
+def fit_layers(
+    layers: Sequence[Taken], *, cycles: bool, like: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """Return the fitted coefficients of one kernel as the file has them, None where too few layers were measured.
+
+    `like` are those of a kernel that differs in its ending; its layers are samples, too.
+    """
+    like = like or {}
+    samples = len(layers) + like.get("samples", 0)
+    values, weights = [x.values for x in layers], weights_of(layers)
+    insns = fit(values, [x.insns for x in layers], weights, like.get("insns"))
     if insns is None:
         return None
     if not cycles:
-        return {"insns": insns[0], "error": insns[1], "samples": len(layers)}
-    found = fit(values, [x.cycles for x in layers])
+        return {"insns": insns[0], "error": insns[1], "samples": samples}
+    found = fit(values, [x.cycles for x in layers], weights, like.get("cycles"))
     assert found is not None
-    return {"insns": insns[0], "insns_error": insns[1], "cycles": found[0], "error": found[1], "samples": len(layers)}
+    return {"insns": insns[0], "cycles": found[0], "error": found[1], "samples": samples}
 
 
 def fit_text(points: set[tuple[int, int]]) -> list[float]:
@@ -166,12 +198,23 @@ def fit_text(points: set[tuple[int, int]]) -> list[float]:
     return [round(float(a), 1), round(float(b), 3)]
 
 
-def table_of(target: Target, measured: Measured) -> dict[str, Any]:
-    """Return the file's contents."""
+def table_of(target: Target, measured: Measured, known: Mapping[str, Any], *, quick: bool = False) -> dict[str, Any]:
+    """Return the file's contents; `known` are kernels that the file has.
+
+    Of few layers, `quick`, a fit is what is known and few terms. It replaces what a file has where it halves the error,
+    and a stand-in where it can be chosen by, too, or is good.
+    """
     board, kernels = target.board, dict[str, Any]()
-    for key, mode in sorted(measured.taken):
-        found = fit_layers(measured.taken[key, mode], cycles=target.chip is not None)
-        if found is not None and found["error"] <= USELESS:
+    for key, mode in sorted(measured.taken, key=lambda entry: (keys_like(entry[0])[-1] != entry[0], entry)):
+        layers, keys = measured.taken[key, mode], keys_like(key)
+        own, others = _modes(known, key) if quick else {}, [k for k in keys if k != key]
+        before = fit_of([own, *({**_modes(known, k), **_modes(kernels, k)} for k in others)], mode)
+        found = fit_layers(layers, cycles=target.chip is not None, like=before)
+        if found is None or found["error"] > USELESS:
+            continue
+        halves = before is None or found["error"] < error_of(before, layers) / 2
+        improves = halves if mode in own else found["error"] <= (TRUSTED if halves else SURE)
+        if not quick or (improves and len(layers) >= ENOUGH):
             entry = kernels.setdefault(key, {"modes": {}, "uses": sorted(measured.uses[key])})
             entry["modes"][mode] = found | {"text": fit_text(measured.text[key, mode])}
     for entry in kernels.values():
@@ -183,8 +226,15 @@ def table_of(target: Target, measured: Measured) -> dict[str, Any]:
         "chip": None if target.chip is None else target.chip.name,
         "reread_cycles": reread_cycles(target.chip), "compiler": compiler.stdout.splitlines()[0],
         "base": [round(float(v), 1) for v in base],
-        "functions": dict(sorted(measured.functions.items())), "rough": rough(kernels), "kernels": kernels,
+        "functions": dict(sorted(measured.functions.items())),
+        "kernels": dict(sorted(kernels.items())),
     }  # fmt: skip
+
+
+def fit_of(found: Sequence[Mapping[str, Any]], mode: str) -> Mapping[str, Any] | None:
+    """Return the fit of the first kernel that has any, of another way of printing by -O2 where it has no such."""
+    modes = next(filter(None, found), {})
+    return next((modes[m] for m in (mode, "shared", "literal") if m in modes), None)
 
 
 def _leave_out_few(modes: dict[str, Any]) -> None:
@@ -200,11 +250,6 @@ def reread_cycles(chip: Chip | None) -> float:
     if chip is None or (cache is not None and cache.size_bytes > SMALL_CACHE):
         return 0.0
     return chip.flash.data_miss_cycles / (WORD if cache is None else cache.line_bytes)
-
-
-def rough(kernels: Mapping[str, Any]) -> list[str]:
-    """Return the kernels whose cycles depend on more than the features: a layer left out is off by more than ROUGH."""
-    return [k for k, entry in kernels.items() if any(found["error"] > ROUGH for found in entry["modes"].values())]
 
 
 def write(table: Mapping[str, Any], path: Path) -> None:
@@ -230,20 +275,21 @@ def show(table: Mapping[str, Any]) -> None:
             print(f"  {key:34} {mode:8} {100 * found['error']:6.1f} % of {found['samples']:2}  {terms}")
 
 
-def samples_for(board: Board, kinds: Sequence[str] | None) -> list[list[Sample]]:
-    """Return the layers that are measured on a board, cut into models."""
+def samples_for(board: Board, kinds: Sequence[str] | None, every: int = 1) -> list[list[Sample]]:
+    """Return the layers that are measured on a board, or one of `every` few, cut into models."""
     wanted = measured_on(board.cpu.features, [s for s in SAMPLES if not kinds or s.kind in kinds])
-    return groups(wanted, arena_room(board), LAYERS_PER_MODEL)
+    return groups(wanted[::every], arena_room(board), LAYERS_PER_MODEL)
 
 
-def drawn_for(board: Board) -> list[list[Drawn]]:
-    """Return layers of random kind and shape, cut into models of one form."""
+def drawn_for(board: Board, kinds: Sequence[str] | None) -> list[list[Drawn]]:
+    """Return layers of random kind and shape, and chosen ones of TensorFlow Lite, cut into models of one form."""
     rng, found = np.random.default_rng(DRAWN_SEED), list[list[Drawn]]()
     layers = draw(rng, DRAWN_COUNT) + draw(rng, DRAWN_COUNT, macs=WIDE_MACS)
     rare = [x for x in draw(rng, 2 * DRAWN_COUNT) if x.bits > BYTE or x.kind == "pool"]
-    for part in (layers, rare):
+    for part in (layers, rare, as_tflite(SAMPLES[:: QUICK - 1])):
         for form in ("onnx", "tflite"):
-            found += cut([x for x in part if x.form == form], arena_room(board), LAYERS_PER_MODEL // 2)
+            wanted = [x for x in part if x.form == form and (not kinds or x.kind in kinds)]
+            found += cut(wanted, arena_room(board), LAYERS_PER_MODEL // 2)
     return found
 
 
@@ -259,10 +305,15 @@ def samples_alone(board: Board) -> list[list[Sample]]:
     return [[sample] for sample in measured_alone(board.cpu.features)]
 
 
-def with_new(known: Mapping[str, Any], table: Mapping[str, Any], keys: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the contents of a file with the kernels of `table` that it lacks, or those that a pattern names."""
+def with_new(
+    known: Mapping[str, Any], table: Mapping[str, Any], keys: Sequence[str] = (), kept: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the contents of a file with the kernels of `table` that it lacks, or those that a pattern names.
+
+    Their ways of printing that are `kept` stay as the file has them.
+    """
     new = {
-        key: entry
+        key: {**entry, "modes": {m: v for m, v in _modes(known["kernels"], key).items() if m in kept} | entry["modes"]}
         for key, entry in table["kernels"].items()
         if (any(fnmatchcase(key, k) for k in keys) if keys else key not in known["kernels"])
     }
@@ -270,70 +321,51 @@ def with_new(known: Mapping[str, Any], table: Mapping[str, Any], keys: Sequence[
     used = {name for entry in new.values() for name in entry["uses"]}
     functions = {name: size for name, size in table["functions"].items() if name in used}
     parts = {"functions": dict(sorted((functions | known["functions"]).items())), "kernels": kernels}
-    return {**known, **({"rough": rough(kernels)} if "rough" in known else {}), **parts}
+    return {**known, **parts}
 
 
-def is_near(fit: Mapping[str, Any], layers: Sequence[Taken]) -> bool:
-    """Say whether layers take what a fit predicts, but for FAR: the root of the mean square."""
+def error_of(fit: Mapping[str, Any], layers: Sequence[Taken]) -> float:
+    """Return how far layers are from what a fit predicts: the root of the weighted mean square."""
     what = "cycles" if "cycles" in fit else "insns"
     predicted = np.array([sum(c * x.values.get(f, 0.0) for f, c in fit[what].items()) for x in layers])
     counted = np.array([getattr(x, what) for x in layers])
-    return rms((predicted - counted) / np.maximum(counted, SMALL)) <= FAR
+    return rms(weights_of(layers) * (predicted - counted) / np.maximum(counted, SMALL))
 
 
-def with_drawn(
-    known: Mapping[str, Any], table: Mapping[str, Any], taken: Mapping[Any, Sequence[Taken]]
-) -> dict[str, Any]:
-    """Return the contents of a file with the fits of drawn layers, those that the file lacks or many are far off from.
-
-    A way of printing that few layers have takes what the other one does; for -Os the file's counts.
-    """
-    kernels = {}
-    for key, entry in table["kernels"].items():
-        modes, old = entry["modes"], known["kernels"].get(key, {}).get("modes", {})
-        best = max(modes.values(), key=lambda fit: fit["samples"])
-        far = [mode for mode in modes if mode not in old or not is_near(old[mode], taken[key, mode])]
-        if far and best["samples"] >= (MANY if old else FEW):
-            size = {"size": old["size"]} if "size" in old else {}  # which would count where another one is missing
-            many = {mode: fit for mode, fit in modes.items() if fit["samples"] >= MANY} or modes
-            lacking = [mode for mode in ("shared", "literal") if size and mode not in many]
-            filled = {mode: {**best, "text": (old | modes).get(mode, best)["text"]} for mode in lacking}
-            kernels[key] = {**entry, "modes": size | many | filled}
-    return with_new(known, {**table, "kernels": kernels}, ["*"])
+def _modes(kernels: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return dict(kernels.get(key, {"modes": {}})["modes"])
 
 
-def parts_for(board: Board, kinds: Sequence[str] | None, *, drawn: bool) -> list[Samples]:
+def parts_for(board: Board, kinds: Sequence[str] | None, *, quick: bool) -> list[Samples]:
     """Return the models that are measured on a board."""
-    if drawn:
-        return [*drawn_for(board)]
-    others = [s for s in TFLITE if not kinds or s.kind in kinds]
-    parts: list[Samples] = [*samples_for(board, kinds), *groups(others, 1 << 20, LAYERS_PER_MODEL // 2)]
-    return parts if kinds else [*parts, *drawn_for(board)]
+    every = QUICK if quick else 1
+    others = [s for s in TFLITE if not kinds or s.kind in kinds][::every]
+    chosen = [*samples_for(board, kinds, every), *groups(others, 1 << 20, LAYERS_PER_MODEL // 2)]
+    return [*chosen, *drawn_for(board, kinds)]
 
 
 def fit_target(
-    text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool, keys: Sequence[str], drawn: bool
+    text: str, kinds: Sequence[str] | None, jobs: int, *, add: bool, keys: Sequence[str], quick: bool
 ) -> None:
     """Measure and fit one target; of some kinds only kernels that the file lacks, if `add`, or of `keys` are written.
 
-    Those of `keys` replace what the file has of them; so do those of many `drawn` layers.
+    Those of `keys` replace what the file has of them.
     """
     begin, target = time.perf_counter(), target_of(text)
     with ProcessPoolExecutor(jobs) as pool:
-        parts = parts_for(target.board, kinds, drawn=drawn)
-        measured = merged(list(pool.map(partial(measured_by, text), parts)))
+        measure = partial(measured_by, text, keys or ("*",), quick)
+        measured = merged(list(pool.map(measure, parts_for(target.board, kinds, quick=quick))))
     seconds = time.perf_counter() - begin
-    table = table_of(target, measured)
+    file = cost_file(target.board.cpu.name)
+    known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"kernels": {}}
+    is_whole = not (kinds or keys or add or quick)
+    table = table_of(target, measured, {} if is_whole else known["kernels"], quick=quick)
     show(table)
     print(f"  {seconds:.0f} s of measuring, {time.perf_counter() - begin - seconds:.0f} s of fitting", flush=True)
-    file = cost_file(target.board.cpu.name)
-    if drawn:
-        write(with_drawn(json.loads(file.read_text(encoding="utf-8")), table, measured.taken), file)
-    elif add or keys:
-        write(with_new(json.loads(file.read_text(encoding="utf-8")), table, keys), file)
-    elif not kinds:
-        stack = json.loads(file.read_text(encoding="utf-8")).get("stack") if file.is_file() else None  # fit_stack.py's
-        kernels = table.pop("kernels")
+    if add or keys:
+        write(with_new(known, table, keys, MODES if quick else ()), file)
+    elif is_whole:
+        stack, kernels = known.get("stack"), table.pop("kernels")  # fit_stack.py's
         write({**table, **({"stack": stack} if stack else {}), "kernels": kernels}, file)
 
 
@@ -362,9 +394,9 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="+", help="only these kinds of layers; the file is not written")
     parser.add_argument("--add", action="store_true", help="write the kernels that the file lacks, and no others")
     parser.add_argument("--keys", nargs="+", default=(), help="write kernels of these patterns anew, and no others")
-    parser.add_argument("--drawn", action="store_true", help="count drawn layers alone, write what many of them have")
+    parser.add_argument("--quick", action="store_true", help="with --keys or --add: few chosen layers, by -O2")
     args = parser.parse_args()
-    more = {"kinds": args.kinds, "jobs": args.jobs, "add": args.add, "keys": args.keys, "drawn": args.drawn}
+    more = {"kinds": args.kinds, "jobs": args.jobs, "add": args.add, "keys": args.keys, "quick": args.quick}
     return each_target(args.targets, partial(fit_target, **more))
 
 

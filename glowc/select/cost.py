@@ -27,6 +27,8 @@ SINGLE = "single"  # of a gather
 MODES = ("size", "shared", "literal")
 """Functions that layers share, compiled by -Os and by -O2, and a function for each shape, by -O2."""
 
+_NEXT = ("shared", "literal", "size")  # where one was not measured: -O2 before -Os
+
 
 def key_of(instr: Instr) -> str:
     """Return the name of the costs of an instruction: kernel, variant, path, and what tells its loops apart.
@@ -130,7 +132,7 @@ class Costs:
         A layer that ends in a shift, where that was not measured, has the fit of one that ends in a float32 product.
         """
         modes = next((self.kernels[key] for key in keys_like(key_of(instr)) if key in self.kernels), {})
-        return next((modes[m] for m in (mode, *MODES) if m in modes), None)
+        return next((modes[m] for m in (mode, *_NEXT) if m in modes), None)
 
     def predict(self, instr: Instr, mode: str) -> Cost | None:
         """Return what a call is predicted to take; None when the kernel was not measured."""

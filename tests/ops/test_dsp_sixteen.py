@@ -39,12 +39,24 @@ def kernel_cases() -> Iterator[Case]:
         yield geometry(rng, h=5, w=7, c=11, out_c=11, group=11, **around)  # type: ignore[arg-type]
         yield geometry(rng, h=4, w=5, c=16, out_c=33, k=(1, 1), **{**around, "pads": (0, 0, 0, 0)})  # type: ignore[arg-type]
         yield plain_fc_case(rng, 19, 7, 3, 0, (0, *clamp))
+    yield from spread_cases(rng)
     yield from depthwise_cases(rng)
     yield from shifted_cases(rng)
     for in_k, n, count in ((1, 2, 1), (3, 5, 2), (16, 6, 1), (33, 7, 3), (64, 2, 1)):
         yield without_zero(fc_case(rng, DType.S16, in_k, n, count))
         for w_zp in (0, -128, 127):
             yield plain_fc_case(rng, in_k, n, count, w_zp)
+
+
+def spread_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Kernel rows whose taps lie apart: even and odd channels, planes, zero points, limits, some rows."""
+    for (c, k), planar, x_zp in itertools.product(((1, (2, 3)), (3, (3, 2)), (8, (3, 3))), (False, True), (0, 300)):
+        yield geometry(
+            rng, h=9, w=11, c=c, out_c=5, k=k, dilation=(3 - c % 2, 2 + c // 3), pads=(2, 3, 1, 4),
+            stride=(1, 1 + c // 8), planar=planar, dtype=DType.S16, x_zp=x_zp, y_zp=-9, clamp=(-20000, 30000),
+        )  # fmt: skip
+    part = {"rows": (1, 4), "in_ring": 7, "out_ring": 3, "descending": 1, "pads": (2, 2, 2, 2), "dilation": (2, 3)}
+    yield geometry(rng, h=7, w=9, c=6, out_c=18, dtype=DType.S16, x_zp=0, y_zp=12, **part)  # type: ignore[arg-type]
 
 
 def without_zero(case: Case) -> Case:

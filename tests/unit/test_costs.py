@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, replace
 from pathlib import Path
 from types import ModuleType
@@ -112,11 +112,13 @@ def test_kernels_of_several_operations_have_costs_of_each() -> None:
     assert keys == {"unary.ref..tanh", "unary.ref..sqrt"}
 
 
-def test_another_way_of_printing_stands_in() -> None:
+def test_another_way_of_printing_stands_in_one_by_o2_before_that_by_os() -> None:
     costs = costs_of({"ref": 2.0})
     key = key_of(conv("ref"))
     only = replace(costs, kernels={key: {"literal": costs.kernels[key]["literal"]}})
     assert only.predict(conv("ref"), "size") == costs.predict(conv("ref"), "size")
+    fits = {mode: Fit({}, {"call": cycles}, (0, 0), 0.01, 9) for mode, cycles in (("size", 9), ("shared", 5))}
+    assert Costs("test", {key: fits}).predict(conv("ref"), "literal") == Cost(0, 5)
 
 
 @pytest.mark.parametrize(("more", "order"), [(1.2, ("v7m", "dsp")), (1.3, ("dsp", "v7m"))])
@@ -291,7 +293,6 @@ def test_layers_that_were_left_out_are_predicted(path: Path) -> None:
     data = json.loads(path.read_text())
     kernels = parse_costs(data).kernels
     rough = [key for key, modes in kernels.items() if any(fit.error > MOST_ERROR for fit in modes.values())]
-    assert data["rough"] == rough
     assert data["chip"] is None or len(rough) <= MOST_ROUGH * len(kernels)
 
 
@@ -411,39 +412,77 @@ def test_layers_on_reference_kernels_are_listed_by_their_share_of_the_predicted_
 
 def test_kernels_are_added_to_a_file_that_keeps_its_own(fitting: ModuleType) -> None:
     entry = {"uses": ["f"], "modes": {"size": {"error": 0.2}}}
-    known = {"cpu": "c", "functions": {"f": 1}, "rough": [], "kernels": {"a": {"uses": [], "modes": {}}}}
+    known = {"cpu": "c", "functions": {"f": 1}, "kernels": {"a": {"uses": [], "modes": {}}}}
     found = {"functions": {"f": 2, "g": 3}, "kernels": {"a": entry, "b": entry}}
     added = fitting.with_new(known, found)
     assert added["kernels"] == {"a": {"uses": [], "modes": {}}, "b": entry}
-    assert (added["functions"], added["rough"], added["cpu"]) == ({"f": 1}, ["b"], "c")
+    assert (added["functions"], added["cpu"]) == ({"f": 1}, "c")
     assert fitting.with_new(known, found, ["a*"])["kernels"] == {"a": entry}
 
 
-def test_fits_of_many_drawn_layers_replace_others_but_for_size(fitting: ModuleType) -> None:
-    def entry(**samples: int) -> dict[str, dict[str, dict[str, object]]]:
-        return {
-            "modes": {
-                mode: {"error": 0.0, "samples": n, "text": [n, 1], "insns": {"macs": 6}} for mode, n in samples.items()
-            },
-            "uses": {},
-        }
+def test_ways_of_printing_that_are_kept_stay_as_the_file_has_them(fitting: ModuleType) -> None:
+    def table(**samples: int) -> dict[str, object]:
+        modes = {mode: {"error": 0.0, "samples": n} for mode, n in samples.items()}
+        return {"functions": {}, "kernels": {"a": {"uses": [], "modes": modes}}}
 
-    def entries(**all_of: dict[str, int]) -> dict[str, object]:
-        return {"functions": {}, "kernels": {key: entry(**modes) for key, modes in all_of.items()}}
+    known, found = table(size=30, shared=40), table(shared=12, literal=6)
+    whole = fitting.with_new(known, found, ["a"])["kernels"]["a"]["modes"]
+    kept = fitting.with_new(known, found, ["a"], ["size"])["kernels"]["a"]["modes"]
+    assert {mode: fit["samples"] for mode, fit in whole.items()} == {"shared": 12, "literal": 6}
+    assert {mode: fit["samples"] for mode, fit in kept.items()} == {"size": 30, "shared": 12, "literal": 6}
 
-    known = entries(many={"size": 30, "shared": 40}, few={"shared": 30}, near={"literal": 30})
-    found = entries(many={"literal": 12}, few={"shared": 6}, new={"shared": 6}, near={"literal": 12})
-    layers = {
-        ("near", "literal"): [fitting.Taken({"macs": 500.0}, 3100, 3100)],
-        ("few", "shared"): [fitting.Taken({}, 9000, 9000)],
-    }
-    kernels = fitting.with_drawn(known, found, layers)["kernels"]
-    assert kernels["few"] == entry(shared=30)
-    assert kernels["near"] == entry(literal=30)  # within a quarter
-    assert kernels["new"] == entry(shared=6)
-    many = kernels["many"]["modes"]
-    assert (many["size"]["samples"], many["literal"]["samples"]) == (30, 12)
-    assert (many["shared"]["samples"], many["shared"]["text"]) == (12, [40, 1])  # as none was drawn
+
+def test_few_drawn_layers_weigh_against_many_chosen_ones(fitting: ModuleType) -> None:
+    layers = [fitting.Taken({}, 0, 0, is_drawn=n < 4) for n in range(40)]
+    squares = fitting.weights_of(layers) ** 2
+    assert squares.mean() == pytest.approx(1)
+    assert squares[:4].sum() / squares[4:].sum() == pytest.approx((4 / 36) ** 0.5)
+    assert fitting.weights_of(layers[4:]) == pytest.approx(1)
+
+
+def test_kernel_with_another_ending_costs_what_the_first_one_does_and_its_outputs(fitting: ModuleType) -> None:
+    first = {"macs": 3.0, "rows": 7.0, "taps": 2.0, "inputs": 5.0}
+
+    def cycles(values: Mapping[str, float]) -> float:
+        return sum(c * values[name] for name, c in first.items()) + 4 * values["outputs"]
+
+    samples, unseen = [features(conv(size=n)) for n in (4, 5, 7, 9)], features(conv(size=40))
+    terms, _ = fitting.fit(samples, [cycles(values) for values in samples], like=first)
+    assert Fit(terms, terms, (0, 0), 0, 4).predict(unseen).cycles == pytest.approx(cycles(unseen), rel=0.02)
+    modes = {"size": {}, "literal": {"cycles": first}}
+    assert fitting.fit_of([{}, modes], "shared") == {"cycles": first}
+    assert fitting.fit_of([{}], "shared") is None
+
+
+@pytest.mark.usefixtures("fitting")
+def test_few_layers_replace_what_a_file_has_where_they_halve_its_error(fitting: ModuleType) -> None:
+    target, counting = sys.modules["count_costs"].target_of("stm32l4r5"), sys.modules["count_costs"]
+    measured, key = counting.Measured(base=[(1, 100), (2, 150)]), "conv_s8.ref..s8"
+    for n in range(4, 14):
+        values = features(conv(size=n))
+        measured.add(
+            key, "shared", fitting.Taken(values, 6 * values["macs"], (6 + 0.5 * (-1) ** (n // 2)) * values["macs"])
+        )
+
+    def kernels(cycles: float, *, quick: bool = True) -> dict[str, object]:
+        known = {key: {"modes": {"shared": {"insns": {"macs": 6.0}, "cycles": {"macs": cycles}, "samples": 9}}}}
+        found: dict[str, object] = fitting.table_of(target, measured, known, quick=quick)["kernels"]
+        return found
+
+    assert kernels(9.0).keys() == kernels(6.0, quick=False).keys() == {key}
+    assert not kernels(6.0)
+
+
+def test_only_layers_whose_kernel_is_wanted_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting, models, sample = _script("count_costs"), [], sys.modules["cost_sample"].Sample
+    layers = [sample("conv", (4, 4, 8), 8), sample("fc", (16,), 4), sample("conv", (6, 6, 4), 4)]
+    monkeypatch.setattr(counting, "count", lambda compiled, *_: models.append(compiled))
+    target = counting.target_of("mps2-an386/cortex-m4")
+    found = counting.measure(target, layers, lambda key: key.startswith("conv_s8.ref."), True)
+    assert len(found) == len(models) == 2  # by -O2, shared and printed for each shape
+    for compiled in models:
+        instrs = [i for i in compiled.program.instrs if i.macs]
+        assert [(i.kernel, i.variant) for i in instrs] == [("conv_s8", "ref")] * 2
 
 
 @pytest.mark.usefixtures("fitting")

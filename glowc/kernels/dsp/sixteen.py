@@ -1,8 +1,8 @@
 """Variants of layers with inputs of 16 bits, which are SMLAD's own.
 
 Convolutions take four pixels at a time; their weights take a halfword each, those of a run of adjacent inputs (a kernel
-row; of a planar input one per channel) filled up to an even number, in the stream of glow_dsp_quad.h. Sums
-are ended as their kernel defines.
+row, a tap of a dilated one; of a planar input one per channel) filled up to an even number, in the stream of
+glow_dsp_quad.h. Sums are ended as their kernel defines.
 """
 
 from __future__ import annotations
@@ -36,14 +36,19 @@ def _is_planar(instr: Instr) -> bool:
     return instr.int_("in_ch") != 1 and instr.int_("in_c") > 1
 
 
+def _columns(instr: Instr) -> int:
+    """Runs of a kernel row."""
+    return instr.int_("k_w") if instr.int_("dil_w") > 1 else 1
+
+
 def _run(instr: Instr) -> int:
     """Adjacent inputs under a window."""
-    return instr.int_("k_w") * (1 if _is_planar(instr) else instr.int_("in_c"))
+    return instr.int_("k_w") // _columns(instr) * (1 if _is_planar(instr) else instr.int_("in_c"))
 
 
 def _inputs(instr: Instr) -> int:
     """Inputs of a pixel, every run an even number of them, at least two steps."""
-    runs = instr.int_("k_h") * (instr.int_("in_c") if _is_planar(instr) else 1)
+    runs = instr.int_("k_h") * _columns(instr) * (instr.int_("in_c") if _is_planar(instr) else 1)
     return max(4, runs * -(-_run(instr) // 2) * 2)
 
 
@@ -56,11 +61,11 @@ def _scratch(instr: Instr) -> int:
 class WidePlan(TapsPlan):
     """`channels` whose sums are in scratch at a time; `full`: all int8 codes are allowed.
 
-    path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel. `shifts`: the
-    layer ends in a multiplication and a shift, in 32 bits where `short`; `fixed`: in TensorFlow Lite's, `high`: by
-    upper words of products. `narrow`:
-    weights are bytes, and scales in their stream. `end`: how scaled sums become codes
-    (templates/kernels/dsp/_sixteen.j2). `filled`: padding has the zero point of the inputs, which is in the biases.
+    path: "rows", the inputs of a kernel row are adjacent; "planar", those of a kernel row and channel; `spread`: not of
+    a row, but of each of its taps. `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`;
+    `fixed`: in TensorFlow Lite's, `high`: by upper words of products. `narrow`: weights are bytes, and scales in their
+    stream. `end`: how scaled sums become codes (templates/kernels/dsp/_sixteen.j2). `filled`: padding has the zero
+    point of the inputs, which is in the biases.
     Depthwise layers have the taps of whole windows.
     """
 
@@ -73,13 +78,19 @@ class WidePlan(TapsPlan):
     narrow: bool = False
     end: str = ""
     filled: bool = False
+    spread: bool = False
+
+    @property
+    def cost_path(self) -> str:
+        """The path; of taps that lie apart another one."""
+        return f"{self.path}_spread" if self.spread else self.path
 
 
 def _plan(instr: Instr) -> WidePlan:
     full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
     shifts, path = instr.kernel.endswith("rs"), "planar" if _is_planar(instr) else "rows"
     plan = WidePlan(path=path, full=full, channels=_CHANNELS, shifts=shifts, fixed=_is_fixed(instr), end=_end(instr))
-    return replace(plan, filled=instr.int_("in_zp") != 0)
+    return replace(plan, filled=instr.int_("in_zp") != 0, spread=_columns(instr) > 1)
 
 
 def _end(instr: Instr) -> str:
@@ -134,8 +145,7 @@ def _accepts(instr: Instr) -> bool:
     if not (around_zero and _are_kinds(instr)) or instr.int_("groups") != 1:
         return False
     adjacent = instr.int_("in_col") == (1 if _is_planar(instr) else instr.int_("in_c"))
-    dense = adjacent and (instr.int_("dil_w") == 1 or instr.int_("k_w") == 1)
-    return dense and instr.int_("out_c") >= 2 and _scratch(instr) <= _SCRATCH_BYTES
+    return adjacent and instr.int_("out_c") >= 2 and _scratch(instr) <= _SCRATCH_BYTES
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:

@@ -19,9 +19,9 @@ def both(variant: KernelVariant) -> tuple[KernelVariant, KernelVariant]:
 
 
 def fixed(variants: Iterable[KernelVariant]) -> tuple[KernelVariant, ...]:
-    """Return variants of layers that end as TensorFlow Lite does, which have others where there is an FPU."""
+    """Return variants of layers that end as TensorFlow Lite does, which have others where there is Helium."""
     headers = {SMALL_HEADER: Q31_SMALL_HEADER}
-    slow = frozenset({"fpu"})
+    slow = frozenset({"mve"})
     return tuple(
         replace(v, packs=FIXED, header=headers.get(v.header, Q31_HEADER), slow_with=slow) for v in variants
     )  # fmt: skip
