@@ -18,6 +18,7 @@ from glowc.select.alike import Alike, Parts, alike_of, differs_in_constants, sav
 from glowc.select.budgets import (
     SPARE_WORDS,
     Choice,
+    Price,
     bound_bytes,
     constants_bytes,
     forced_within_bound,
@@ -31,6 +32,7 @@ KB = 1024
 CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
 _KB_WORTH = 0.03  # share of the cycles that a kilobyte of code must save at `size`
 _KB_WORTH_FORCED = 0.003  # the same at `balanced`, where constants give way to their bound
+_KB_WORTH_BALANCED = 0.0005  # the same at `balanced`, whatever the limit
 _SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
 _ARENA_SHARE = 0.15
 ARENA_BYTES = 8 * KB
@@ -73,7 +75,7 @@ def select(
     pricing = Pricing(costs, tuned, opt, mode_of, {x.name: x.form(orders[x.name][0]) for x in layers})
     usual = [_without(x, lambda v: v.like != "") for x in small]
     code = _fit_code(usual, kept, pricing, round(_SURE * (code_limit or CODE_LIMITS[opt])))
-    cheap = _fit_constants(usual, code, pricing)
+    cheap = _save_code(usual, _fit_constants(usual, code, pricing), pricing)
     fitted = _force_constants(small, cheap, pricing)
     return {name: tuple(dict.fromkeys((*fitted[name], *names))) for name, names in orders.items()}
 
@@ -175,9 +177,7 @@ def _first(choice: Choice, orders: Order) -> Order:
 
 def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
     """Return the order in which the constants are cut to what the weights need, as far as that costs little."""
-    trusted = {x.name: {f.variant for f in x.forms if pricing.trusts(f)} for x in layers}
-    known = {name: variants if orders[name][0] in variants else set() for name, variants in trusted.items()}
-    alike = Alike(layers, known, pricing)
+    alike = Alike(layers, _trusted(layers, orders, pricing), pricing)
 
     def moves(parts: Parts) -> Sequence[Parts]:
         return [*alike.single_moves(parts, saves_constants), *alike.group_moves(parts)]
@@ -185,6 +185,32 @@ def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> 
     chosen = alike.parts({name: names[0] for name, names in orders.items()})
     best = within_bound(chosen, bound_bytes(layers), moves, alike.price)
     return _first(alike.choice(best), orders)
+
+
+def _save_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
+    """Return the order in which variants with less code stand for others that hardly take fewer cycles."""
+    alike = Alike(layers, _trusted(layers, orders, pricing), pricing)
+    chosen = alike.parts({name: names[0] for name, names in orders.items()})
+    now = alike.price(chosen)
+    worth = now.cycles * _KB_WORTH_BALANCED / KB
+
+    def gain(price: Price) -> float:
+        saves = price.code < now.code and price.constants <= now.constants
+        return worth * (now.code - price.code) - (price.cycles - now.cycles) if saves else -math.inf
+
+    for _ in range(_MAX_STEPS):
+        moves = [(alike.price(move), move) for move in alike.group_moves(chosen)]
+        best = max(moves, key=lambda move: gain(move[0]), default=(now, chosen))
+        if gain(best[0]) <= 0:
+            break
+        now, chosen = best
+    return _first(alike.choice(chosen), orders)
+
+
+def _trusted(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> dict[str, set[str]]:
+    """Return the variants of each layer with known costs, none of those of which the first variant has no such."""
+    trusted = {x.name: {f.variant for f in x.forms if pricing.trusts(f)} for x in layers}
+    return {name: variants if orders[name][0] in variants else set() for name, variants in trusted.items()}
 
 
 def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
