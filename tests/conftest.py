@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import platform
@@ -104,6 +105,12 @@ def _session_cache(run_folder: Path) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GLOWC_CACHE_DIR", str(folder))
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Leave what all tests share out of every later collection of garbage: a fifth of the CPU time of some."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
