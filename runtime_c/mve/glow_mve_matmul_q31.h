@@ -6,4 +6,11 @@
 #include "glow_mve_fixed.h"
 #include "glow_mve_matmul.h"
 
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#define GLOW_MVE_ROWS4_HIGH(q) "vqrdmulh.s32 " q ", " q ", r0\n"
+#define GLOW_MVE_ROWS4_SIGN(q) "vshr.s32 q2, " q ", #31\n" "vadd.i32 " q ", " q ", q2\n"
+#define GLOW_MVE_ROWS4_SHIFTED(q) "vrshl.s32 " q ", r12\n"
+GLOW_MVE_ROWS4_FUNCTION(glow_mve_rows4_q31, GLOW_MVE_ROWS4_HIGH, GLOW_MVE_ROWS4_SIGN, GLOW_MVE_ROWS4_SHIFTED)
+#endif
+
 #endif

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
-from glowc.kernels.base import Prepared, plan_in, plan_of
+from glowc.kernels.base import Prepared
 from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.products import product_variants, rows_variants
 from glowc.kernels.mve.shared import FAST, are_codes
@@ -25,12 +25,9 @@ _SUM = 4  # bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatMulPlan(Plan):
-    """`packed`: the columns of the right operand are copied, one after the other. `fixed`: codes end in a multiplier
-    and a shift.
-    """
+    """`fixed`: codes end in a multiplier and a shift."""
 
-    packed: bool
-    fixed: bool = False
+    fixed: bool
 
 
 def accepts_matmul(instr: Instr) -> bool:
@@ -40,9 +37,8 @@ def accepts_matmul(instr: Instr) -> bool:
 
 
 def prepare_matmul(_: Arrays, instr: Instr) -> Prepared:
-    """Return whether columns are copied: those whose elements are not adjacent."""
-    shape = MatMul.of(instr)
-    return Prepared(plan=MatMulPlan(packed=shape.b_row != 1 and shape.k > 1))
+    """Return how sums end."""
+    return Prepared(plan=MatMulPlan(fixed=instr.kernel.endswith("q31")))
 
 
 def _accepts_fixed(instr: Instr) -> bool:
@@ -50,17 +46,10 @@ def _accepts_fixed(instr: Instr) -> bool:
     return accepts_matmul(instr) and is_right_shift(instr)
 
 
-def _prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
-    plan = plan_in(prepare_matmul(constants, instr), MatMulPlan)
-    return Prepared(plan=replace(plan, fixed=True))
-
-
 def matmul_scratch(instr: Instr) -> int:
-    """Bytes of a term per row and of four columns; of fixed ones of a sum per column, and of the columns if copied."""
-    shape, plan = MatMul.of(instr), plan_of(instr, MatMulPlan)
-    if not plan.fixed:
-        return -(-shape.m // 2) * 2 * _SUM + -(-shape.k // VECTOR) * GROUP * VECTOR
-    return _sums(shape.n) * (_SUM + (shape.k if plan.packed else 0))
+    """Bytes of a term per row, and of four columns."""
+    shape = MatMul.of(instr)
+    return -(-shape.m // 2) * 2 * _SUM + -(-shape.k // VECTOR) * GROUP * VECTOR
 
 
 def accepts_fc(instr: Instr) -> bool:
@@ -84,7 +73,7 @@ _MATMUL = replace(
     FAST, accepts=accepts_matmul, prepare=prepare_matmul, scratch_bytes=matmul_scratch, header="glow_mve_matmul.h"
 )
 _FIXED = replace(
-    _MATMUL, header="glow_mve_matmul_q31.h", accepts=_accepts_fixed, prepare=_prepare_fixed, template="mve/matmul_s8"
+    _MATMUL, header="glow_mve_matmul_q31.h", accepts=_accepts_fixed, template="mve/matmul_s8"
 )  # fmt: skip
 
 VARIANTS = {
