@@ -188,7 +188,10 @@ def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> 
 
 
 def _save_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
-    """Return the order in which variants with less code stand for others that hardly take fewer cycles."""
+    """Return the order in which variants with less code stand for others that hardly take fewer cycles.
+
+    They need no function of the runtime that is not there anyway: what such take is not known well.
+    """
     alike = Alike(layers, _trusted(layers, orders, pricing), pricing)
     chosen = alike.parts({name: names[0] for name, names in orders.items()})
     now = alike.price(chosen)
@@ -199,12 +202,17 @@ def _save_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Orde
         return worth * (now.code - price.code) - (price.cycles - now.cycles) if saves else -math.inf
 
     for _ in range(_MAX_STEPS):
-        moves = [(alike.price(move), move) for move in alike.group_moves(chosen)]
+        there = _callees(chosen)
+        moves = [(alike.price(move), move) for move in alike.group_moves(chosen) if _callees(move) <= there]
         best = max(moves, key=lambda move: gain(move[0]), default=(now, chosen))
         if gain(best[0]) <= 0:
             break
         now, chosen = best
     return _first(alike.choice(chosen), orders)
+
+
+def _callees(parts: Parts) -> set[str]:
+    return {name for part in parts for name in part.facts.code.callees}
 
 
 def _trusted(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> dict[str, set[str]]:

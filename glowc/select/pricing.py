@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from glowc.codegen.kernels import Helpers, Identity, args_struct, identity, render_function
 from glowc.codegen.view import Family, family, literal_families, literal_kernels
@@ -18,8 +16,6 @@ from glowc.select.cost import Cost, Costs
 _DOUBT = 3  # times what is guessed of a kernel that was never measured, where it would replace another one
 MOST_INSNS = 1.25  # times those of another variant: chips with a CPU differ in what they wait for, not in what they run
 _INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
-
-_NAME = re.compile(r"\bglow_\w+")
 
 Modes = Callable[[Instr], str]
 """How a call is printed: one of MODES."""
@@ -144,20 +140,9 @@ class Pricing:
         texts: dict[str, float] = {}
         for code in (*first, *reversed(last)):
             texts |= self._text(code, code.family in literal)
-        callees = {n for code in first for n in self._called(code, code.family in literal)}
-        called = sum(self.costs.functions.get(n, 0) for n in callees)
+        called = sum(self.costs.functions.get(n, 0) for n in {n for code in first for n in code.callees})
         fixed, per_layer = self.costs.base
         return _INLINED * (sum(texts.values()) + called + fixed + per_layer * count)
-
-    def _called(self, code: Code, literal: bool) -> frozenset[str]:
-        """Return the functions of the runtime that a function needs: what it names, others that its kernel may need.
-
-        Functions with names that begin alike stand for each other: it needs those that it names.
-        """
-        words = frozenset[str]().union(*map(_names, self._text(code, literal)))
-        named = words & self.costs.functions.keys()
-        others = {_stem(name) for name in named}
-        return named | {name for name in code.callees if _stem(name) not in others}
 
     def _text(self, code: Code, literal: bool) -> Mapping[str, float]:
         """Return the predicted bytes of a function and of each of its helpers, which others may have as well."""
@@ -168,16 +153,6 @@ class Pricing:
             taken = self.costs.text(code.instr, mode, sum(lines.values())) / sum(lines.values())
             self._texts[key] = {text: count * taken for text, count in lines.items()}
         return self._texts[key]
-
-
-def _stem(name: str) -> str:
-    return "_".join(name.split("_")[:3])
-
-
-@cache
-def _names(text: str) -> frozenset[str]:
-    """Return the runtime's names in a text."""
-    return frozenset(_NAME.findall(text))
 
 
 def _identity(printed: tuple[Code, Identity]) -> Identity:
