@@ -190,7 +190,7 @@ def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> 
 def _save_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
     """Return the order in which variants with less code stand for others that hardly take fewer cycles.
 
-    They need no function of the runtime that is not there anyway: what such take is not known well.
+    They need only functions of the runtime that the program has anyway: the bytes of others are not known well.
     """
     alike = Alike(layers, _trusted(layers, orders, pricing), pricing)
     chosen = alike.parts({name: names[0] for name, names in orders.items()})

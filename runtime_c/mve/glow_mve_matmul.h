@@ -125,7 +125,7 @@ GLOW_INLINE void glow_mve_rows4_pairs(glow_mve_rows4_t *d, const int8_t *x, int3
   d->pairs = m / 2;
 }
 
-/* A row at x alone, which is both of a pair; its term and the one after it. */
+/* One row at x, which is both rows of a pair. term[1] is overwritten. */
 GLOW_INLINE void glow_mve_rows4_alone(glow_mve_rows4_t *d, const int8_t *x, int8_t *out, int32_t *term) {
   term[1] = term[0];
   glow_mve_rows4_pairs(d, x, 0, out, 0, term, 2);
