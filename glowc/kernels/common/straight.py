@@ -80,19 +80,14 @@ def _narrowest(exact: np.ndarray, offsets: _Offsets) -> np.ndarray:
 
     What is lacking is the greatest of lines in 1 / mul less the least of others: it falls, then rises.
     """
-
-    def lacking(mul: np.ndarray) -> np.ndarray:
-        least, most = offsets(mul)
-        return least - most
-
     low = np.maximum(np.floor(exact * (1 - _TURN)), 1).astype(np.int64)
     high = np.ceil(exact * (1 + _TURN)).astype(np.int64) + 1
     while (high - low > 2).any():
-        third = (high - low) // 3
-        falls = lacking(low + third) > lacking(high - third)
-        low, high = np.where(falls, low + third, low), np.where(falls, high, high - third)
+        middle = (low + high) // 2
+        grows = offsets.room_grows(middle)
+        low, high = np.where(grows, middle, low), np.where(grows, high, middle)
     around = low + np.arange(3)[:, None]
-    best = np.stack([lacking(mul) for mul in around]).argmin(0)
+    best = np.stack([np.subtract(*offsets(mul)) for mul in around]).argmin(0)
     return np.asarray(low + best)
 
 
@@ -122,26 +117,31 @@ class _Offsets:
     """
 
     codes: np.ndarray  # what a step to each code needs, times the multiplier, less its sign: [codes]
-    zero: int  # what the code 0 needs
     reached: np.ndarray  # the least sums that have to reach each code [C, codes]: none, where _NEVER
     missed: np.ndarray  # the greatest sums that must not: none, where -_NEVER
-    one: int
 
     @staticmethod
     def of(line: Line, codes: np.ndarray, zp: int, steps: np.ndarray, sums: Span) -> _Offsets:
-        """Prepare the search for channels whose `sums` step to each of the codes at `steps` [C, codes]."""
+        """Prepare the search for channels whose `sums` step to each of the codes at `steps` [C, codes].
+
+        A further code is no farther than one sum from what the code 0 needs.
+        """
         low, high = (end[:, None] for end in sums)
         one, added, half = 1 << line.shift, zp if line.added else 0, line.product + line.fraction - 1
         reached = np.where(steps <= high, np.maximum(steps, low) * one, _NEVER)
         missed = np.where(steps > low, np.minimum(steps - 1, high) * one, -_NEVER)
         below = 1 if line.halves else 0
-        return _Offsets(
-            (below - 2 * (codes - added)) << half, (2 * (zp - added) + 1 - below) << half, reached, missed, one
-        )
+        needs = np.append(below - 2 * (codes - added), below - 1 - 2 * (zp - added)) << half
+        last = np.full((low.size, 1), one + 1)
+        return _Offsets(needs, np.hstack((reached, last)), np.hstack((missed, -last)))
 
     def __call__(self, mul: np.ndarray) -> Span:
         """Return the least and the greatest offset of each channel, for its multiplier."""
-        spare, zero = self.codes // mul[:, None], self.zero // mul
-        least = -(spare + self.reached).min(1, initial=_NEVER)
-        most = -(spare + self.missed).max(1, initial=-_NEVER) - 1
-        return np.maximum(least, zero - self.one), np.minimum(most, zero + self.one)
+        spare = self.codes // mul[:, None]
+        return -(spare + self.reached).min(1), -(spare + self.missed).max(1) - 1
+
+    def room_grows(self, mul: np.ndarray) -> np.ndarray:
+        """Say of each channel whether a greater multiplier has more room between the two, bool[C]."""
+        spare = self.codes // mul[:, None]
+        least, most = (spare + self.reached).argmin(1), (spare + self.missed).argmax(1)
+        return np.asarray(self.codes[least] < self.codes[most])
