@@ -22,7 +22,8 @@ from glowc.compiler.pipeline import optimise
 from glowc.errors import GlowcError, InputError
 from glowc.graph.graph import Graph
 from glowc.lower.lowering import lower_graph
-from glowc.place.planning import Planned, Request, make_plan, verify_plan
+from glowc.place.places import verify_plan
+from glowc.place.planning import Planned, Request, make_plan
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 NAMES = ("mlperf_ic_resnet8", "mlperf_kws_dscnn", "mlperf_vww_mobilenetv1", "mlperf_ad_autoencoder")

@@ -22,7 +22,7 @@ from glowc.compiler.report import Report
 from glowc.errors import GroupError
 from glowc.graph.scope import know_only, scoped
 from glowc.paths import SCHEMA, full_version, refused_by_windows
-from glowc.place.planning import local_offsets
+from glowc.place.places import local_offsets
 
 
 class GroupReport(TypedDict):

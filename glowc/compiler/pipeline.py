@@ -57,7 +57,8 @@ from glowc.passes.pipeline import run_pipeline
 from glowc.passes.quant.float_layers import require_int8
 from glowc.passes.quant.propagate_quant import PropagateQuant
 from glowc.passes.time.states import Stateful
-from glowc.place.planning import Planned, local_offsets, pareto, verify_plan
+from glowc.place.places import local_offsets, verify_plan
+from glowc.place.planning import Planned, pareto
 from glowc.place.regions import draw_plans, parts_of, region_report
 from glowc.program.ir import Program
 from glowc.program.lifetimes import place_markers

@@ -8,7 +8,7 @@ from typing import TypedDict
 from glowc.graph.graph import Graph
 from glowc.graph.types import QuantParams, TensorType
 from glowc.memory.types import MemoryPlan
-from glowc.place.planning import local_offsets
+from glowc.place.places import local_offsets
 from glowc.program.ir import BufferKind, Instr, Operand, Program
 from glowc.program.lifetimes import root_lifetimes, strip_markers
 

@@ -20,7 +20,7 @@ from glowc.graph.graph import Graph
 from glowc.graph.scope import know_only, scoped
 from glowc.machine.execute import BundleInfo, Port, execute, load_bundle
 from glowc.ops.interp import run_graph
-from glowc.place.planning import schedule
+from glowc.place.places import schedule
 from glowc.program.interp import Memory, run_instr
 from glowc.program.lifetimes import strip_markers
 

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from glowc import memory
 from glowc.board import Cpu
-from glowc.errors import InputError, InternalError
+from glowc.errors import InputError
 from glowc.kernels.base import spending
-from glowc.kernels.choice import as_placed, guessed_insns, variant_of
-from glowc.kernels.verify import verify_program
-from glowc.memory.simulate import Action, Touch, simulate
+from glowc.kernels.choice import guessed_insns, variant_of
 from glowc.memory.types import MemoryPlan
-from glowc.place.rewrite.accesses import accesses
-from glowc.place.rewrite.eliminate import eliminate_copies, remove_dead_stores
+from glowc.place.places import (
+    directed,
+    memory_blocks,
+    of_blocks,
+    ordered,
+    plan_memory,
+    schedule,
+    shared,
+    verified,
+    without_copies,
+)
 from glowc.place.rewrite.keep_weights import keep_weights, wanted_gaps
 from glowc.place.rewrite.reorder import reorder, steps_of
-from glowc.place.rewrite.row_overlap import RowOverlap, off_grid, row_overlaps, set_directions
-from glowc.place.rewrite.share_in_place import in_place_pairs, share_in_place
+from glowc.place.rewrite.row_overlap import off_grid, row_overlaps
 from glowc.place.rewrite.unpack_weights import Room, narrow_layers, unpack_weights
 from glowc.place.spare import widest_gaps
 from glowc.place.stream.rings import Distance, Streamer, distances
 from glowc.place.stream.segmentation import Cut, frontier
-from glowc.place.trace import Bytes, trace
 from glowc.program.ir import Instr, Program, scratch_bytes, scratch_of
-from glowc.program.lifetimes import live_bytes, root_lifetimes, strip_markers
+from glowc.program.lifetimes import live_bytes, strip_markers
 
 Lower = Callable[[Callable[[str], bool]], Program]
 """Lowers the model; its argument says by name which instructions need a variant that streams rows."""
@@ -97,35 +102,6 @@ class Planned:
     def blocks(self) -> list[memory.Block]:
         """The planner's view of the program."""
         return memory_blocks(self.program)
-
-
-def verify_plan(program: Program, plan: MemoryPlan) -> None:
-    """Execute the plan with tagged bytes; InternalError when a read does not find what its producer wrote."""
-    if plan.regions:
-        home = {name: r.name for r in plan.regions for name in r.plan.offsets_bytes}
-        sizes = {r.name: r.plan.arena_bytes for r in plan.regions}
-        problems = simulate(actions_of(program), local_offsets(plan), sizes, home)
-    else:
-        problems = simulate(actions_of(program), plan.offsets_bytes, plan.arena_bytes)
-    if problems:
-        raise InternalError("the memory plan does not keep the data of the program", details=problems[:20])
-
-
-def local_offsets(plan: MemoryPlan) -> dict[str, int]:
-    """Return the offsets from the start of the arena or, when it is split, of the part that a buffer lies in."""
-    return dict(plan.offsets_bytes) | {name: at for r in plan.regions for name, at in r.plan.offsets_bytes.items()}
-
-
-def actions_of(program: Program) -> list[Action]:
-    """Return what a program does, for the simulator."""
-    return [
-        Action(e.name, _touches(e.reads), _touches(e.writes), tuple(e.inputs), e.elements, e.in_place)
-        for e in trace(strip_markers(program))
-    ]
-
-
-def _touches(parts: Sequence[Bytes]) -> tuple[Touch, ...]:
-    return tuple(Touch(b.root, b.begin, b.size, b.tag) for b in parts)
 
 
 def _unknown(_: Instr) -> int | None:
@@ -219,7 +195,7 @@ def _moved_ahead(program: Program, name: str) -> Iterator[Program]:
         made.update(steps[later - 1].outputs)
         if made.isdisjoint(steps[later].inputs):
             order = (*range(at), later, *(n for n in range(at, len(steps)) if n != later))
-            moved = _verified("reordering", program, reorder(program, order))
+            moved = verified("reordering", program, reorder(program, order))
             if live_bytes(moved)[at + 1] < live[at]:
                 yield moved
 
@@ -227,7 +203,7 @@ def _moved_ahead(program: Program, name: str) -> Iterator[Program]:
 def _placed(program: Program, request: Request) -> Planned:
     """Return the plan of a program whose instructions stay in their order."""
     plain, found = request.kind == "plain", row_overlaps(strip_markers(program))
-    overlaps = () if plain else _of_blocks(found)
+    overlaps = () if plain else of_blocks(found)
     plan = plan_memory(program, overlaps, request.rooms, request.guard_bytes)
     slower = frozenset[int]() if plain else off_grid(program, found, plan.offsets_bytes)
     apart = frozenset[int]()  # where there is room: all of them, or the largest
@@ -235,11 +211,11 @@ def _placed(program: Program, request: Request) -> Planned:
     for more in (slower, *(frozenset({i}) for i in largest)):
         if more <= apart:
             continue
-        fewer = _of_blocks(o for o in found if o.index not in apart | more)
+        fewer = of_blocks(o for o in found if o.index not in apart | more)
         other = plan_memory(program, fewer, request.rooms, request.guard_bytes)
         if other.arena_bytes <= plan.arena_bytes:
             apart, overlaps, plan = apart | more, fewer, other
-    return Planned("plain" if plain else "overlap", _directed(program, found, plan), plan, overlaps)
+    return Planned("plain" if plain else "overlap", directed(program, found, plan), plan, overlaps)
 
 
 def _spends(request: Request) -> bool:
@@ -293,7 +269,7 @@ def _filled(program: Program, done: Planned, request: Request, arena_bytes: int)
             wide = _spending(program, name, room[name] * percent // 100)
             if wide is program:
                 break
-            found = _placed(_verified("more scratch", program, wide), request)
+            found = _placed(verified("more scratch", program, wide), request)
             if found.plan.arena_bytes <= arena_bytes:
                 program, done = wide, found
                 break
@@ -350,7 +326,7 @@ def _unpacked(program: Program, done: Planned, request: Request) -> Planned:
     for percent in _ROOM_PERCENTS:
         rooms = _rooms_to_unpack(program, done, room, percent)
         cut = unpack_weights(program, layers, rooms, request.cpu)
-        found = _placed(_verified("unpacking", program, cut), request)
+        found = _placed(verified("unpacking", program, cut), request)
         if _rank(found, request) <= (False, room):
             return found
     return done
@@ -389,7 +365,7 @@ def _roomy(program: Program, done: Planned, request: Request) -> Planned:
         wanted = wanted_gaps(program, gaps, every=every)
         if 2 * sum(i.macs for i in program.instrs if i.name in wanted) >= sum(i.macs for i in program.instrs):
             wide, _ = keep_weights(program, wanted)
-            found = _placed(_verified("more scratch", program, wide), request)
+            found = _placed(verified("more scratch", program, wide), request)
             bounds = [b for b in (need + growth, request.limit_bytes, request.room_bytes) if b is not None]
             if found.plan.arena_bytes <= min(bounds):
                 return found
@@ -409,7 +385,7 @@ def _kept(planned: Planned, request: Request) -> Planned:
     program, places = keep_weights(planned.program, gaps, request.cpu.near_bytes if request.cpu is not None else 0)
     plan = replace(planned.plan, offsets_bytes={**planned.plan.offsets_bytes, **places})
     memory.check(plan, memory_blocks(program), planned.overlaps)
-    return replace(planned, program=_verified("keeping of weights", planned.program, program), plan=plan)
+    return replace(planned, program=verified("keeping of weights", planned.program, program), plan=plan)
 
 
 def _streamed_plans(lower: Lower, request: Request, insns: Insns) -> list[Planned]:
@@ -432,19 +408,19 @@ def _streamed(lower: Lower, request: Request, every: Program, cut: Cut) -> Plann
     names = {i.name for s in cut.segments for i in every.instrs[s.begin : s.end]}
     program = replace(lower(names.__contains__), caller_io=request.caller_io)
     if program.instrs != every.instrs:
-        program = _without_copies(program)
+        program = without_copies(program)
         position = {i.name: at for at, i in enumerate(program.instrs)}
-        program = _verified("reordering", program, reorder(program, [position[i.name] for i in every.instrs]))
+        program = verified("reordering", program, reorder(program, [position[i.name] for i in every.instrs]))
     streamer = Streamer(program, fed=request.fed)
     segments = [streamer.segment(s.begin, s.end) for s in cut.segments]
     done = [s for s in segments if s is not None]
     assert len(done) == len(segments)
-    program = _shared(_verified("streaming", program, streamer.apply(done)))
+    program = shared(verified("streaming", program, streamer.apply(done)))
     near = [_overlap(program, d) for s in done for d in distances(s)]
     found = row_overlaps(program)
-    overlaps = (*_of_blocks(found), *(o for o in near if o is not None))
+    overlaps = (*of_blocks(found), *(o for o in near if o is not None))
     plan = plan_memory(program, overlaps, request.rooms)
-    return Planned("stream", _directed(program, found, plan), plan, overlaps, cut.extra_insns)
+    return Planned("stream", directed(program, found, plan), plan, overlaps, cut.extra_insns)
 
 
 def _overlap(program: Program, distance: Distance) -> memory.Overlap | None:
@@ -464,85 +440,3 @@ def _no(_: str) -> bool:
 
 def _yes(_: str) -> bool:
     return True
-
-
-def schedule(program: Program) -> Program:
-    """Return the program with copies made views, the best order, and elementwise results in place."""
-    return _shared(ordered(program))
-
-
-def ordered(program: Program) -> Program:
-    """Return the program with copies made views and the instructions in the best order."""
-    program = _without_copies(program)
-    steps = steps_of(program, in_place_pairs(program))
-    tasks = [memory.Task(s.name, s.inputs, s.outputs, s.scratch_bytes) for s in steps.steps]
-    best = memory.schedule(
-        tasks, steps.sizes, alias_of=steps.alias_of, in_place=steps.in_place, graph_inputs=steps.inputs,
-        graph_outputs=steps.outputs,
-    )  # fmt: skip
-    return _verified("reordering", program, reorder(program, best.order))
-
-
-def _without_copies(lowered: Program) -> Program:
-    verify_program(lowered, "lowering")
-    program = _verified("copy elimination", lowered, eliminate_copies(lowered))
-    return _verified("removal of dead stores", program, remove_dead_stores(program))
-
-
-def _shared(program: Program) -> Program:
-    return _verified("buffer sharing", program, share_in_place(program))
-
-
-def _directed(program: Program, overlaps: Sequence[RowOverlap], plan: MemoryPlan) -> Program:
-    turned = set_directions(program, overlaps, plan.offsets_bytes)
-    return _verified("choice of directions", program, as_placed(turned))
-
-
-def _verified(name: str, before: Program, after: Program) -> Program:
-    """Return what a pass made, verified where it changed anything."""
-    if after is not before:
-        verify_program(after, name, before)
-    return after
-
-
-def plan_memory(
-    program: Program, overlaps: Sequence[memory.Overlap] = (), rooms: Sequence[memory.Room] = (), guard_bytes: int = 0
-) -> MemoryPlan:
-    """Return the proven place of every root buffer; an independent checker runs each time.
-
-    With `rooms` the arena is split, and the buffers that are touched most lie in the first one; a plan without
-    regions, as for one arena, says that they do not fit. `guard_bytes` stay free before and after each buffer.
-    """
-    blocks = [replace(b, size_bytes=b.size_bytes + 2 * guard_bytes) for b in memory_blocks(program)]
-    plan = memory.split(blocks, overlaps, rooms, accesses(program)) if rooms else None
-    plan = plan or memory.plan(blocks, overlaps, fixed=_state_places(program, blocks))
-    memory.check(plan, blocks, overlaps)
-    return replace(plan, offsets_bytes={name: at + guard_bytes for name, at in plan.offsets_bytes.items()})
-
-
-def _state_places(program: Program, blocks: Sequence[memory.Block]) -> dict[str, int]:
-    """Return where states lie: at the start of the arena, at the same place in all models that have the same ones."""
-    places, end = dict[str, int](), 0
-    for block in sorted((b for b in blocks if b.name in program.states), key=lambda b: (-b.align_bytes, b.name)):
-        places[block.name] = -(-end // block.align_bytes) * block.align_bytes
-        end = places[block.name] + block.size_bytes
-    return places
-
-
-def memory_overlaps(program: Program) -> tuple[memory.Overlap, ...]:
-    """Return how close the blocks of instructions outside of segments may come."""
-    return _of_blocks(row_overlaps(strip_markers(program)))
-
-
-def _of_blocks(overlaps: Iterable[RowOverlap]) -> tuple[memory.Overlap, ...]:
-    return tuple(memory.Overlap(o.out, o.source, o.low, o.high) for o in overlaps)
-
-
-def memory_blocks(program: Program) -> list[memory.Block]:
-    """Return the planner's view of the program: name, lifetime, bytes, alignment."""
-    plain = strip_markers(program)
-    return [
-        memory.Block(root, memory.Lifetime(*span), plain.buffers[root].size_bytes, plain.buffers[root].align_bytes)
-        for root, span in root_lifetimes(plain).items()
-        if not plain.is_callers(root)
-    ]

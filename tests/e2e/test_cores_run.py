@@ -18,7 +18,7 @@ from glowc.machine.elf import symbols
 from glowc.machine.execute import BundleInfo, build_bundle, execute, load_bundle, random_inputs
 from glowc.machine.link import build_elf
 from glowc.machine.qemu import run_elf
-from glowc.place.planning import verify_plan
+from glowc.place.places import verify_plan
 from tests.conftest import require_tool
 from tests.e2e.models import board_tools, model_path
 from tests.unit.conv_chain import conv_chain

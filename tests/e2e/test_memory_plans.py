@@ -21,7 +21,8 @@ from glowc.errors import BoardError, InputError
 from glowc.lower.lowering import lower_graph
 from glowc.machine.execute import bench, load_bundle
 from glowc.memory import check
-from glowc.place.planning import Request, make_plan, pareto, verify_plan
+from glowc.place.places import verify_plan
+from glowc.place.planning import Request, make_plan, pareto
 from glowc.program.interp import run_program
 from glowc.program.lifetimes import strip_markers
 from tests.conftest import require_tool

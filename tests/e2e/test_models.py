@@ -17,7 +17,7 @@ import pytest
 
 from glowc.lower.lowering import lower_graph
 from glowc.ops.interp import run_graph
-from glowc.place.planning import plan_memory, schedule
+from glowc.place.places import plan_memory, schedule
 from glowc.program.interp import run_program
 from tests.e2e.models import DIGITS, MLPERF, TINYMAIX, assert_same_bytes, compiled, model_path, outputs_on, sample
 

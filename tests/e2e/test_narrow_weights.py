@@ -19,7 +19,7 @@ from glowc.board import load_board
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, optimise
 from glowc.ops.interp import run_graph
-from glowc.place.planning import verify_plan
+from glowc.place.places import verify_plan
 from glowc.program.interp import run_program
 from glowc.program.lifetimes import strip_markers
 from tests.e2e.models import assert_same_bytes, outputs_on

@@ -19,7 +19,7 @@ from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.graph.text import dump
 from glowc.paths import full_version
-from glowc.place.planning import memory_blocks
+from glowc.place.places import memory_blocks
 from glowc.program.text import dump_program
 from tests.golden.nets import NETS
 

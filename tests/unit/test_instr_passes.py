@@ -10,7 +10,7 @@ import pytest
 
 from glowc import memory
 from glowc.kernels.verify import verify_program
-from glowc.place.planning import memory_blocks, memory_overlaps, plan_memory, schedule, verify_plan
+from glowc.place.places import memory_blocks, memory_overlaps, plan_memory, schedule, verify_plan
 from glowc.place.rewrite.eliminate import eliminate_copies, remove_dead_stores
 from glowc.place.rewrite.reorder import reorder, steps_of
 from glowc.place.rewrite.row_overlap import row_overlaps

@@ -15,7 +15,8 @@ from stream_nets import ImageNet, random_net
 from glowc.errors import InternalError
 from glowc.memory import MemoryPlan, check, plan
 from glowc.memory.simulate import Action, Touch, simulate
-from glowc.place.planning import Planned, Request, actions_of, make_plan, memory_blocks, pareto, verify_plan
+from glowc.place.places import actions_of, memory_blocks, verify_plan
+from glowc.place.planning import Planned, Request, make_plan, pareto
 from glowc.program.ir import Advance, Instr, Program, Segment
 
 

@@ -20,7 +20,8 @@ from glowc.graph.types import DType, TensorType
 from glowc.memory import Block, Lifetime, MemoryPlan, Overlap, Room, check, placement, split
 from glowc.memory.regions import joined
 from glowc.memory.simulate import Action, Touch, simulate
-from glowc.place.planning import Planned, Request, make_plan, pareto, verify_plan
+from glowc.place.places import verify_plan
+from glowc.place.planning import Planned, Request, make_plan, pareto
 from glowc.place.regions import parse_regions, plan_maps
 from glowc.place.rewrite.accesses import accesses, elements_touched
 from glowc.program.interp import run_program

@@ -18,7 +18,7 @@ from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.kernels.choice import guessed_insns
 from glowc.kernels.dsp.winograd import WinogradPlan
 from glowc.place import planning
-from glowc.place.planning import memory_blocks, verify_plan
+from glowc.place.places import memory_blocks, verify_plan
 from glowc.program.lifetimes import strip_markers
 
 

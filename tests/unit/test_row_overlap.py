@@ -14,7 +14,8 @@ from stream_nets import ImageNet, random_net
 from glowc.graph.types import DType
 from glowc.memory import check
 from glowc.place import planning
-from glowc.place.planning import Planned, Request, actions_of, make_plan, verify_plan
+from glowc.place.places import actions_of, verify_plan
+from glowc.place.planning import Planned, Request, make_plan
 from glowc.place.rewrite import row_overlap
 from glowc.place.rewrite.row_overlap import RowOverlap, row_overlaps, set_directions
 from glowc.program.interp import run_program

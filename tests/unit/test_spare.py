@@ -15,7 +15,7 @@ from glowc.compiler.pipeline import Compiled, compile_model
 from glowc.kernels.choice import variant_of
 from glowc.kernels.dsp.conv import ConvPlan, keep_quad
 from glowc.memory.types import MemoryPlan, RegionPlan
-from glowc.place.planning import memory_blocks, verify_plan
+from glowc.place.places import memory_blocks, verify_plan
 from glowc.place.spare import Gap, widest_gaps
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers

@@ -14,7 +14,8 @@ from glowc.errors import InputError, InternalError
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.verify import verify_program
 from glowc.memory import MemoryPlan, check
-from glowc.place.planning import Planned, Request, make_plan, ordered, pareto, verify_plan
+from glowc.place.places import ordered, verify_plan
+from glowc.place.planning import Planned, Request, make_plan, pareto
 from glowc.place.stream.rings import Streamed, Streamer, scratch_of, share_scratch
 from glowc.place.stream.segmentation import frontier
 from glowc.program.interp import run_program
