@@ -22,8 +22,9 @@ from glowc.kernels.registry import variants_of
 from tests.conftest import RUNTIME_DIRS, require_tool
 from tests.e2e.disassembly import OBJDUMP, bodies, insn_of
 from tests.kernels.collect import all_cases
+from tests.kernels.functions import Job
 from tests.kernels.machines import machine
-from tests.kernels.program import Job, make_jobs
+from tests.kernels.program import make_jobs
 
 _ISAS = ("v7m", "v6m", "soft")
 _MACHINES = {"mps2-an385": ("v7m", "soft"), "mps2-an385-m0": ("v6m",)}

@@ -18,8 +18,9 @@ from glowc.board import Cpu
 from glowc.codegen.kernels import identity
 from tests.conftest import RUNTIME_DIRS
 from tests.kernels.case import Case
+from tests.kernels.functions import Function, Job, printed_function, runtime_headers
 from tests.kernels.machines import Machine
-from tests.kernels.program import Function, Job, make_jobs, printed_function, runtime_headers
+from tests.kernels.program import make_jobs
 
 SYSTEM_HEADERS = ("<stddef.h>", "<stdint.h>", "<string.h>", "<math.h>")
 NEEDS = {"glow_fpu_greatest": "vcvtn"}  # FPv5 has the instruction; no macro tells it from FPv4

@@ -15,8 +15,9 @@ from glowc.machine.qemu import run_elf
 from glowc.paths import data_dir
 from tests.conftest import RUNTIME_DIRS
 from tests.kernels.case import Case, interpret
+from tests.kernels.functions import Job
 from tests.kernels.machines import POOL_BYTES, WARNINGS, Machine
-from tests.kernels.program import Job, Program, dealt, make_jobs, result_types, too_large, write_program
+from tests.kernels.program import Program, dealt, make_jobs, result_types, too_large, write_program
 
 CRASHES = 8  # after so many crashed cases a machine gives up
 FAILURES = 25  # shown per machine

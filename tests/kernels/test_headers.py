@@ -18,8 +18,8 @@ from glowc.paths import runtime_header
 from glowc.program.kernel import all_kernels
 from tests.conftest import RUNTIME_DIRS, require_tool
 from tests.kernels.assembly import compiler_of
+from tests.kernels.functions import runtime_headers
 from tests.kernels.machines import WARNINGS
-from tests.kernels.program import runtime_headers
 
 HEADERS = {name: runtime_header(name).read_text(encoding="utf-8") for name in (h.strip('"') for h in runtime_headers())}
 INCLUDE = [f"-I{folder}" for folder in RUNTIME_DIRS]

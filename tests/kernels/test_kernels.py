@@ -14,7 +14,7 @@ from glowc.kernels.registry import variants_of
 from glowc.kernels.verify import call_problems
 from glowc.program.kernel import all_kernels
 from tests.conftest import require_tool
-from tests.kernels import program
+from tests.kernels import functions
 from tests.kernels.case import compared
 from tests.kernels.collect import all_cases, wants
 from tests.kernels.execute import check, report
@@ -94,10 +94,10 @@ def test_names_do_not_depend_on_what_was_printed_before(monkeypatch: pytest.Monk
     printed = []
     for order in (jobs, jobs[::-1]):
         for store in ("_printed", "_texts", "_helpers"):
-            monkeypatch.setattr(program, store, {})
-        monkeypatch.setattr(program, "_named", program.NamedByText())
-        functions = map(program.function_of, order)
-        printed.append({f.name: (f.definition, f.helpers) for f in functions})
+            monkeypatch.setattr(functions, store, {})
+        monkeypatch.setattr(functions, "_named", functions.NamedByText())
+        called = map(functions.function_of, order)
+        printed.append({f.name: (f.definition, f.helpers) for f in called})
     assert printed[0] == printed[1]
 
 

@@ -197,7 +197,7 @@ def test_outputs_are_moved_off_their_inputs_as_far_as_there_is_room(
     monkeypatch.setattr(planning, "plan_memory", plan_memory)
     monkeypatch.setattr(planning, "row_overlaps", lambda _: found)
     monkeypatch.setattr(planning, "off_grid", lambda *_: frozenset({0, 1, 2}))
-    monkeypatch.setattr(planning, "_of_blocks", tuple)
-    monkeypatch.setattr(planning, "_directed", lambda same, *_: same)
+    monkeypatch.setattr(planning, "of_blocks", tuple)
+    monkeypatch.setattr(planning, "directed", lambda same, *_: same)
     done: Any = planning._placed(program, Request("overlap"))
     assert {o.index for o in done.overlaps} == left
