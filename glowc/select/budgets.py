@@ -5,7 +5,8 @@ parameters of a layer take beyond that in its plain form (scales of blocks, mult
 fills pairs of inputs, states and cells of recurrent layers of codes, sums of inputs where weights have a zero point,
 and six in a thousand. First gives way what costs
 little: what is over the bound may cost one percent of the cycles, a part of it that part, and the other kernels' code
-is no more than the constants they save. The rest gives way as long as the cycles grow by at most a half.
+is no more than the constants they save. The rest gives way as long as all of it costs at most half of the cycles more,
+at `balanced` a kilobyte no more than it is worth, and code does not take more bytes than the constants give.
 
 Where constants and code do not fit into the flash, layers give some back that it costs least.
 """
@@ -117,14 +118,17 @@ def within_bound(choice: C, bound: int, moves: Moves[C], weigh: Weigh[C]) -> C:
     return choice
 
 
-def forced_within_bound(choice: C, bound: int, moves: Moves[C], weigh: Weigh[C], kb_worth: float) -> C:
-    """Return the choice after the moves that cost least for each byte over the bound, up to half of the cycles more.
+def forced_within_bound(
+    choice: C, bound: int, moves: Moves[C], weigh: Weigh[C], kb_worth: float, kb_most: float | None = None
+) -> C:
+    """Return the choice after the moves that cost least for each byte over the bound.
 
     The cost is the share of the cycles, and what the flash grows by, a kilobyte of which counts as the share
-    `kb_worth`. Once in bound, moves that lower the cost within it are made.
+    `kb_worth`. Once in bound, moves that lower the cost within it are made. With `kb_most` a kilobyte may cost no more,
+    and all of them may not make the flash larger and the cycles more.
     """
-    now = weigh(choice)
-    whole = max(now.cycles, 1)
+    given, first = choice, weigh(choice)
+    now, whole = first, max(first.cycles, 1)
     most = whole * (1 + _MAX_FORCED)
 
     def cost(then: Price) -> float:
@@ -135,13 +139,15 @@ def forced_within_bound(choice: C, bound: int, moves: Moves[C], weigh: Weigh[C],
         tried = [(move, then) for move in moves(choice) if (then := weigh(move)).cycles <= most]
         if over > 0:
             saved = [min(now.constants - then.constants, over) for _, then in tried]
-            better = [(max(cost(t[1]), 0.0) / s, n) for n, (t, s) in enumerate(zip(tried, saved, strict=True)) if s > 0]
+            rates = [(max(cost(t[1]), 0.0) / s, n) for n, (t, s) in enumerate(zip(tried, saved, strict=True)) if s > 0]
+            better = [(rate, n) for rate, n in rates if kb_most is None or rate <= kb_most / 1024]
         else:
             better = [(cost(t), n) for n, (_, t) in enumerate(tried) if t.constants <= bound and cost(t) < 0]
         if not better:
             break
         choice, now = tried[min(better)[1]]
-    return choice
+    gives = now.flash < first.flash or now.cycles < first.cycles
+    return choice if gives or kb_most is None else given
 
 
 def shrunk(choice: C, limit: int, moves: Moves[C], weigh: Weigh[C]) -> C:

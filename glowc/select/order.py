@@ -32,6 +32,7 @@ KB = 1024
 CODE_LIMITS = {"size": 12 * KB, "balanced": 24 * KB}
 _KB_WORTH = 0.03  # share of the cycles that a kilobyte of code must save at `size`
 _KB_WORTH_FORCED = 0.003  # the same at `balanced`, where constants give way to their bound
+_KB_MOST_FORCED = 0.1  # of the cycles, that a kilobyte less of them may cost there
 _KB_WORTH_BALANCED = 0.0005  # the same at `balanced`, whatever the limit
 _SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
 _ARENA_SHARE = 0.15
@@ -222,17 +223,18 @@ def _trusted(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> dict[s
 
 
 def _force_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
-    """Return the order in which the constants are no more than what the weights need, if any variants have so few."""
+    """Return the order in which the constants are no more than what the weights need, as far as that is worth it."""
     chosen, bound = {name: names[0] for name, names in orders.items()}, bound_bytes(layers)
     if constants_bytes(layers, chosen) <= bound + SPARE_WORDS:
         return orders
-    worth, alike = _KB_WORTH if pricing.opt == "size" else _KB_WORTH_FORCED, alike_of(layers, pricing)
+    worth = (_KB_WORTH, None) if pricing.opt == "size" else (_KB_WORTH_FORCED, _KB_MOST_FORCED)
+    alike = alike_of(layers, pricing)
 
     def moves(parts: Parts) -> Sequence[Parts]:
         return alike.single_moves(parts, differs_in_constants)
 
     weigh = partial(alike.price, guessed=True)
-    best = forced_within_bound(alike.parts(chosen), bound, moves, weigh, worth)
+    best = forced_within_bound(alike.parts(chosen), bound, moves, weigh, *worth)
     return _first(alike.choice(best), orders)
 
 

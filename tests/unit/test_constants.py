@@ -77,7 +77,7 @@ def test_flash_does_not_grow() -> None:
     assert chosen(130, code={"lean": 41}, cycles=10_000) == FAST
 
 
-def forced(bound: int, code: Mapping[str, int] | None = None, lean: int = 1) -> Choice:
+def forced(bound: int, code: Mapping[str, int] | None = None, lean: int = 1, kb_most: float | None = None) -> Choice:
     """Return the choice that the bound forces; the lean form of "a" takes `lean` times what it does."""
 
     def weigh(choice: Choice) -> Price:
@@ -85,7 +85,7 @@ def forced(bound: int, code: Mapping[str, int] | None = None, lean: int = 1) -> 
         insns = sum(FORMS[name][isa][0] * times.get((name, isa), 1) for name, isa in choice.items())
         return Price(insns, sum((code or {}).get(isa, 0) for isa in choice.values()), constants_bytes(LAYERS, choice))
 
-    return forced_within_bound(FAST, bound, lambda choice: moves(choice, saving=False), weigh, 0.03)
+    return forced_within_bound(FAST, bound, lambda choice: moves(choice, saving=False), weigh, 0.03, kb_most)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,17 @@ def test_constants_over_the_bound_give_way_and_no_further(bound: int, want: Choi
 def test_what_takes_half_of_the_cycles_more_does_not_give_way() -> None:
     assert forced(119, lean=3) == {"a": "lean", "b": "lean"}  # 725 of 500 instructions
     assert forced(119, lean=4) == {**FAST, "b": "lean"}
+
+
+def test_a_kilobyte_costs_no_more_than_it_is_worth() -> None:
+    assert forced(119, kb_most=0.42) == {"a": "lean", "b": "lean"}  # 8 of 500 instructions for 40 bytes, 1 for 10
+    assert forced(119, kb_most=0.4) == {**FAST, "b": "lean"}
+    assert forced(119, kb_most=0.2) == FAST
+
+
+def test_constants_do_not_give_way_to_more_code() -> None:
+    assert forced(119, code={"lean": 24}, kb_most=1) == {"a": "lean", "b": "lean"}  # 50 bytes of constants, 48 of code
+    assert forced(119, code={"lean": 25}, kb_most=1) == FAST
 
 
 def test_a_bound_that_nothing_holds_takes_the_least_constants() -> None:
