@@ -25,6 +25,7 @@ from glowc.program.ir import Instr, ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.test_conv import geometry
 from tests.ops.test_fixed_layers import fixed_cases
+from tests.ops.test_fully_connected import layer
 from tests.ops.test_requant_shift import ENDS, conv_case, fc_case
 
 
@@ -48,6 +49,13 @@ def blocks(rng: np.random.Generator) -> Iterator[Case]:
         case = geometry(rng, **base, label="blocks of channels")
         yield case
         yield from fixed_cases(case, out_c)
+        case = geometry(rng, **{**base, "c": 400, "k": (1, 1), "pads": (0, 0, 0, 0)}, label="blocks of channels, 1x1")
+        yield case
+        yield from fixed_cases(case, out_c)
+    for rows, k, n in ((3, 400, 62), (8, 270, 95), (5, 333, 160)):
+        case = layer(rng, k, n, rows=rows)
+        yield case
+        yield from fixed_cases(case, n)
 
 
 def pixel_runs(rng: np.random.Generator) -> Iterator[Case]:
@@ -192,8 +200,8 @@ def test_cases_reach_every_path_of_a_convolution() -> None:
 
 
 @pytest.mark.parametrize(("c", "out_c", "hw", "block"), [
-    (32, 64, (8, 8), 0), (64, 64, (8, 8), 24), (64, 62, (8, 8), 24), (64, 256, (8, 8), 28), (64, 64, (2, 3), 0),
-    (142, 160, (8, 8), 12),
+    (32, 64, (8, 8), 0), (64, 64, (8, 8), 24), (64, 62, (8, 8), 24), (64, 256, (8, 8), 28), (64, 64, (2, 3), 24),
+    (64, 64, (1, 2), 0), (142, 160, (8, 8), 12),
 ])  # fmt: skip
 def test_channels_are_computed_in_blocks_that_a_data_cache_keeps(
     c: int, out_c: int, hw: tuple[int, int], block: int

@@ -23,7 +23,7 @@ _UNROLLED_WORTH, _WINDOW_WORTH = 400, 200  # pairs of pixels times groups of cha
 _MOST_PIXELS = 32  # that are gathered before they are multiplied
 _PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
 _CACHED_BYTES, _BLOCK_BYTES = 24 << 10, 16 << 10  # of weights that a data cache keeps, and a block of others
-_FEW_PIXELS = 8  # that read weights a few times only
+_FEW_PIXELS = 3  # two read weights once
 
 
 def _step_bytes() -> int:
@@ -105,11 +105,18 @@ class Unrolled(Plan):
 class ConvPlan(LayerPlan):
     """How a convolution reads the inputs of a pixel. Biases and scales are in the stream of weights.
 
-    `end`: by which functions sums become codes (`stream.end_of`); `code`: what multiplies, if it is printed.
+    `end`: by which functions sums become codes (`stream.end_of`); `code`: what multiplies, if it is printed. `block`
+    output channels of all pixels are computed before the next ones, where no output lies over an input; 0: all.
     """
 
     end: str
     code: Unrolled | None = None
+    block: int = 0
+
+    @property
+    def reads_weights_once(self) -> bool:
+        """True of blocks of channels."""
+        return self.block > 0
 
     @property
     def ends_bytes(self) -> int:
@@ -199,23 +206,14 @@ class StepsPlan(ConvPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRowsPlan(StepsPlan):
-    """Rows of a window in place; at the edges of the image through the scratch.
-
-    `block` output channels of all pixels are computed before the next ones, where no output lies over an input; 0: all.
-    """
+    """Rows of a window in place; at the edges of the image through the scratch."""
 
     path: str = "rows"
-    block: int = 0
 
     @property
     def reads_in_place(self) -> bool:
         """True: only the edges go through the scratch."""
         return True
-
-    @property
-    def reads_weights_once(self) -> bool:
-        """True of blocks of channels."""
-        return self.block > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +304,8 @@ def _in_place(shape: Conv, end: str, function: str) -> ConvPlan:
         return RunPlan(end=end, run=run, held=shape.in_c, merged=rows_are_one(shape))
     if code := _unrolled(shape, end, function):
         return UnrolledPlan(end=end, code=code, merged=rows_are_one(shape))
-    return PointPlan(end=end, merged=rows_are_one(shape))
+    block = block_of(shape.inputs, shape.out_c, shape.out_h * shape.out_w, end)
+    return PointPlan(end=end, merged=rows_are_one(shape), block=block)
 
 
 def _unrolled(shape: Conv, end: str, function: str) -> Unrolled | None:
@@ -363,14 +362,15 @@ def _rows(shape: Conv, end: str) -> ConvPlan:
     k_h = shape.k_h
     whole = shape.k_w * shape.in_c % VECTOR == 0
     steps, two = (2 * k_h + 6, 4) if whole else (6 * k_h + 4, 3 * k_h + 2)
-    return WindowRowsPlan(end=end, steps=steps, two=two, listed=_fits(shape, steps), block=_block(shape, end))
+    block = block_of(shape.inputs, shape.out_c, shape.out_h * shape.out_w, end)
+    return WindowRowsPlan(end=end, steps=steps, two=two, listed=_fits(shape, steps), block=block)
 
 
-def _block(shape: Conv, end: str) -> int:
-    """Return the output channels whose weights a data cache keeps for all pixels, 0: those of all, or there are few."""
-    group = GROUP * shape.inputs + end_bytes(end)
-    groups = -(-shape.out_c // GROUP)
-    if groups * group <= _CACHED_BYTES or shape.out_h * shape.out_w < _FEW_PIXELS:
+def block_of(inputs: int, outputs: int, pixels: int, end: str) -> int:
+    """Return the outputs whose weights a data cache keeps for all pixels, 0: all of them, or there are few pixels."""
+    group = GROUP * inputs + end_bytes(end)
+    groups = -(-outputs // GROUP)
+    if groups * group <= _CACHED_BYTES or pixels < _FEW_PIXELS:
         return 0
     parts = -(-groups // max(_BLOCK_BYTES // group, 1))
     return GROUP * -(-groups // parts)

@@ -12,6 +12,7 @@ from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.mve.conv_plans import block_of
 from glowc.kernels.mve.shared import FAST, has_centred_codes
 from glowc.kernels.mve.stream import end_bytes, end_of, group_records, stream, streamed
 from glowc.kernels.records import Records
@@ -24,11 +25,18 @@ from glowc.program.kernel import Arrays
 class FullyConnectedPlan(RowsPlan):
     """`one_row`: the function takes no stack for pairs of rows; `end`: by which functions sums become codes.
 
-    "shared": all channels of one row have one scale, which is not in the stream.
+    "shared": all channels of one row have one scale, which is not in the stream. `block` outputs of all rows are
+    computed before the next ones, 0: all.
     """
 
     one_row: bool
     end: str
+    block: int = 0
+
+    @property
+    def reads_weights_once(self) -> bool:
+        """True of blocks of outputs."""
+        return self.block > 0
 
     @property
     def end_bytes(self) -> int:
@@ -50,7 +58,10 @@ def prepare(constants: Arrays, instr: Instr, *, shares: bool = True) -> Prepared
     shared = shares and scaled and shape.rows == 1 and bool((ends.words == ends.words[0]).all())
     packed = stream(weights, constants["bias"], None if shared else ends, instr.int_("in_zp"))
     scale = {"scale": ends.words[:1].view(np.float32)} if shared else {}
-    plan = FullyConnectedPlan(one_row=shape.rows == 1, end="shared" if shared else end_of(ends, instr))
+    end = "shared" if shared else end_of(ends, instr)
+    plan = FullyConnectedPlan(
+        one_row=shape.rows == 1, end=end, block=block_of(shape.in_k, shape.out_n, shape.rows, end_of(ends, instr))
+    )
     return Prepared({"weights": packed, **ends.empty, **scale}, plan)
 
 
