@@ -52,6 +52,7 @@ def blocks(rng: np.random.Generator) -> Iterator[Case]:
         case = geometry(rng, **{**base, "c": 400, "k": (1, 1), "pads": (0, 0, 0, 0)}, label="blocks of channels, 1x1")
         yield case
         yield from fixed_cases(case, out_c)
+        yield geometry(rng, **{**base, "c": 16}, dtype=DType.F32, label="blocks of channels, float")
     for rows, k, n in ((3, 400, 62), (8, 270, 95), (5, 333, 160)):
         case = layer(rng, k, n, rows=rows)
         yield case

@@ -19,10 +19,10 @@ TOLERANCE = {"atol": 1e-4, "rtol": 1e-5, "why": "the sum runs in another order t
 
 
 def convolution(
-    rng: np.random.Generator, group: int, planar: bool, step: int, w_zp: int, w: int = 6, c: int = 3
+    rng: np.random.Generator, group: int, planar: bool, step: int, w_zp: int, w: int = 6, c: int = 3, out_c: int = 5
 ) -> Case:
     """Return one convolution with int8 weights; depthwise when group > 1."""
-    c, out_c, h = (4, 4, 5) if group > 1 else (c, 5, 5)
+    c, out_c, h = (4, 4, 5) if group > 1 else (c, out_c, 5)
     shape, out = (1, c, h, w) if planar else (1, h, w, c), TensorType((1, h, w, out_c), DType.F32)
     params = row_params(TensorType(shape, DType.F32), out, planar=planar) | {
         "k_h": 3, "k_w": 3, "stride_h": 1, "stride_w": 1, "dil_h": 1, "dil_w": 1, "pad_top": 1, "pad_left": 1,
@@ -82,6 +82,7 @@ def kernel_cases() -> Iterator[Case]:
         yield convolution(rng, group, planar, step, 11 * step)
     for c, planar, w in itertools.product((1, 3, 6), (False, True), (5, 9)):
         yield convolution(rng, 1, planar, 1, 0, w, c)
+    yield convolution(rng, 1, False, 1, 0, c=16, out_c=180)  # more weights than a data cache keeps
     for k, rows in itertools.product((4, 9, 16, 19), (1, 5)):
         yield layer(rng, k, 1, rows)
     for k, step in itertools.product((1, 8, 33), (0, 1)):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from glowc.kernels.common.constants import LayerPlan
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.stream import GROUP, VECTOR, end_bytes, in_vectors, suffix_of
+from glowc.kernels.mve.shared import GROUP, block_of
+from glowc.kernels.mve.stream import VECTOR, end_bytes, in_vectors, suffix_of
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
 
@@ -22,8 +23,6 @@ _PIECES, _WHOLE_PIECES = 12, 6  # for which code is printed: of rows, of rows of
 _UNROLLED_WORTH, _WINDOW_WORTH = 400, 200  # pairs of pixels times groups of channels for which code is printed
 _MOST_PIXELS = 32  # that are gathered before they are multiplied
 _PACKED_PIXELS = 6  # fewer are multiplied faster as pairs
-_CACHED_BYTES, _BLOCK_BYTES = 24 << 10, 16 << 10  # of weights that a data cache keeps, and a block of others
-_FEW_PIXELS = 3  # two read weights once
 
 
 def _step_bytes() -> int:
@@ -304,8 +303,7 @@ def _in_place(shape: Conv, end: str, function: str) -> ConvPlan:
         return RunPlan(end=end, run=run, held=shape.in_c, merged=rows_are_one(shape))
     if code := _unrolled(shape, end, function):
         return UnrolledPlan(end=end, code=code, merged=rows_are_one(shape))
-    block = block_of(shape.inputs, shape.out_c, shape.out_h * shape.out_w, end)
-    return PointPlan(end=end, merged=rows_are_one(shape), block=block)
+    return PointPlan(end=end, merged=rows_are_one(shape), block=_block(shape, end))
 
 
 def _unrolled(shape: Conv, end: str, function: str) -> Unrolled | None:
@@ -362,18 +360,11 @@ def _rows(shape: Conv, end: str) -> ConvPlan:
     k_h = shape.k_h
     whole = shape.k_w * shape.in_c % VECTOR == 0
     steps, two = (2 * k_h + 6, 4) if whole else (6 * k_h + 4, 3 * k_h + 2)
-    block = block_of(shape.inputs, shape.out_c, shape.out_h * shape.out_w, end)
-    return WindowRowsPlan(end=end, steps=steps, two=two, listed=_fits(shape, steps), block=block)
+    return WindowRowsPlan(end=end, steps=steps, two=two, listed=_fits(shape, steps), block=_block(shape, end))
 
 
-def block_of(inputs: int, outputs: int, pixels: int, end: str) -> int:
-    """Return the outputs whose weights a data cache keeps for all pixels, 0: all of them, or there are few pixels."""
-    group = GROUP * inputs + end_bytes(end)
-    groups = -(-outputs // GROUP)
-    if groups * group <= _CACHED_BYTES or pixels < _FEW_PIXELS:
-        return 0
-    parts = -(-groups // max(_BLOCK_BYTES // group, 1))
-    return GROUP * -(-groups // parts)
+def _block(shape: Conv, end: str) -> int:
+    return block_of(GROUP * shape.inputs + end_bytes(end), shape.out_c, shape.out_h * shape.out_w)
 
 
 def _has_table(shape: Conv) -> bool:

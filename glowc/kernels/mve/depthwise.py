@@ -12,8 +12,8 @@ from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import columns, with_scales
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.straight import Line, straight
-from glowc.kernels.mve.shared import FAST, has_codes, is_clamped
-from glowc.kernels.mve.stream import GROUP, VECTOR, end_arrays, folded_bias, streamed
+from glowc.kernels.mve.shared import FAST, GROUP, has_codes, is_clamped
+from glowc.kernels.mve.stream import VECTOR, end_arrays, folded_bias, streamed
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays

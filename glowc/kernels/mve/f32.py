@@ -9,12 +9,11 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.attend import by_fours, of_codes
 from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.features import Stated
-from glowc.kernels.mve.shared import FAST, PAIRWISE, accepts_rows
+from glowc.kernels.mve.shared import FAST, GROUP, PAIRWISE, accepts_rows, block_of
 from glowc.kernels.shapes import Conv, MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-_GROUP = 4
 _HEADER = "glow_mve_f32.h"
 _FLOAT = replace(FAST, rank=25, header=_HEADER)
 _CODES = replace(FAST, form="codes", rank=26, header="glow_mve_attend_codes.h", stated=Stated(macs=1.2, outputs=20.0))
@@ -29,9 +28,17 @@ class FloatPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatConvPlan(FloatPlan):
-    """`direct`: the rows of a window are read in place, where it lies inside of the image."""
+    """`direct`: rows of a window are read in place, where it lies inside of the image. `block` output channels of all
+    pixels are computed before the next ones, where no output lies over an input; 0: all.
+    """
 
     direct: bool
+    block: int = 0
+
+    @property
+    def reads_weights_once(self) -> bool:
+        """True of blocks of channels."""
+        return self.block > 0
 
 
 def _weight_kind(instr: Instr) -> DType:
@@ -51,7 +58,7 @@ def _are_floats(instr: Instr, *roles: str) -> bool:
 def accepts_conv(instr: Instr) -> bool:
     """Accept one group of float32 with four outputs or more."""
     shape = Conv.of(instr)
-    return _are_floats(instr, "in", "out") and shape.groups == 1 and _has_weights(instr) and shape.out_c >= _GROUP
+    return _are_floats(instr, "in", "out") and shape.groups == 1 and _has_weights(instr) and shape.out_c >= GROUP
 
 
 def conv_scratch(instr: Instr) -> int:
@@ -60,11 +67,17 @@ def conv_scratch(instr: Instr) -> int:
 
 
 def prepare_conv(_: Arrays, instr: Instr) -> Prepared:
-    """Return whether the rows of a window can be read in place."""
-    shape = Conv.of(instr)
+    """Return whether the rows of a window can be read in place, and by how many channels."""
+    shape, kind = Conv.of(instr), _weight_kind(instr)
     dense = shape.in_ch == 1 and shape.in_col == shape.in_c
     direct = dense and (shape.dil_w == 1 or shape.k_w == 1)
-    return Prepared(plan=FloatConvPlan(int8_weights=_weight_kind(instr) is DType.S8, direct=direct))
+    block = block_of(GROUP * shape.inputs * kind.bytes, shape.out_c, shape.out_h * shape.out_w // 2) if direct else 0
+    return Prepared(plan=FloatConvPlan(int8_weights=kind is DType.S8, direct=direct, block=block))
+
+
+def overlap_bytes(instr: Instr) -> int:
+    """Return 0 where outputs over inputs would keep blocks of channels from being computed one after the other."""
+    return 0 if isinstance(instr.plan, FloatConvPlan) and instr.plan.block else 1
 
 
 def prepare_fc(_: Arrays, instr: Instr) -> Prepared:
@@ -81,7 +94,7 @@ def accepts_depthwise(instr: Instr) -> bool:
 
 def accepts_fc(instr: Instr) -> bool:
     """Accept four outputs or more."""
-    return _are_floats(instr, "in", "out") and _has_weights(instr) and instr.int_("out_n") >= _GROUP
+    return _are_floats(instr, "in", "out") and _has_weights(instr) and instr.int_("out_n") >= GROUP
 
 
 def accepts_matmul(instr: Instr) -> bool:
@@ -101,7 +114,9 @@ def accepts_pool(instr: Instr) -> bool:
 
 
 _POOL = replace(_FLOAT, accepts=accepts_pool)
-_CONV = replace(_FLOAT, accepts=accepts_conv, scratch_bytes=conv_scratch, prepare=prepare_conv)
+_CONV = replace(
+    _FLOAT, accepts=accepts_conv, scratch_bytes=conv_scratch, prepare=prepare_conv, overlap_bytes=overlap_bytes
+)
 _FC = replace(_FLOAT, accepts=accepts_fc, prepare=prepare_fc)
 _RECURRENT = in_fours(replace(_FLOAT, header="glow_mve_four.h"), "glow_mve_four", 0.8)
 

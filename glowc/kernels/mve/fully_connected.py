@@ -12,8 +12,7 @@ from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import RowsPlan, with_singles
-from glowc.kernels.mve.conv_plans import block_of
-from glowc.kernels.mve.shared import FAST, has_centred_codes
+from glowc.kernels.mve.shared import FAST, GROUP, block_of, has_centred_codes
 from glowc.kernels.mve.stream import end_bytes, end_of, group_records, stream, streamed
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
@@ -58,10 +57,9 @@ def prepare(constants: Arrays, instr: Instr, *, shares: bool = True) -> Prepared
     shared = shares and scaled and shape.rows == 1 and bool((ends.words == ends.words[0]).all())
     packed = stream(weights, constants["bias"], None if shared else ends, instr.int_("in_zp"))
     scale = {"scale": ends.words[:1].view(np.float32)} if shared else {}
-    end = "shared" if shared else end_of(ends, instr)
-    plan = FullyConnectedPlan(
-        one_row=shape.rows == 1, end=end, block=block_of(shape.in_k, shape.out_n, shape.rows, end_of(ends, instr))
-    )
+    end = end_of(ends, instr)
+    block = block_of(GROUP * shape.in_k + end_bytes(end), shape.out_n, shape.rows)
+    plan = FullyConnectedPlan(one_row=shape.rows == 1, end="shared" if shared else end, block=block)
     return Prepared({"weights": packed, **ends.empty, **scale}, plan)
 
 

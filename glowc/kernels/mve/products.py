@@ -13,8 +13,8 @@ from glowc.graph.types import DType
 from glowc.kernels.base import Prepared
 from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.products import product_variants, rows_variants
-from glowc.kernels.mve.shared import FAST, are_codes
-from glowc.kernels.mve.stream import GROUP, VECTOR
+from glowc.kernels.mve.shared import FAST, GROUP, are_codes
+from glowc.kernels.mve.stream import VECTOR
 from glowc.kernels.shapes import FullyConnected, MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays

@@ -14,12 +14,11 @@ import numpy as np
 from glowc.kernels.common.factors import Ends, is_rectified
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.straight import Line, straight
-from glowc.kernels.mve.shared import is_clamped
+from glowc.kernels.mve.shared import GROUP, is_clamped
 from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
-GROUP = 4  # output channels
 VECTOR = 16  # bytes
 
 
