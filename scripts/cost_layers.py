@@ -375,7 +375,25 @@ def _samples() -> Iterator[Sample]:
     yield from (*_all_codes(), *_loud(), *_stems(), *_small_things())
 
 
-SAMPLES: tuple[Sample, ...] = (*_samples(), *small_chips(), *forms())
+def _few_codes() -> Iterator[Sample]:
+    """Yield softmax of so few codes that their exponentials are products, and of short rows."""
+    for rows, n in (
+        (2, 24),
+        (3, 40),
+        (5, 13),
+        (12, 12),
+        (20, 9),
+        (24, 40),
+        (6, 150),
+        (1, 100),
+        (1, 400),
+        (4, 16),
+        (48, 20),
+    ):
+        yield Sample("softmax", (rows, n))
+
+
+SAMPLES: tuple[Sample, ...] = (*_samples(), *small_chips(), *forms(), *_few_codes())
 """All layers that are measured."""
 
 

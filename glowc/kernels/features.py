@@ -83,15 +83,17 @@ def work_of(instr: Instr) -> Hashable:
 def features(instr: Instr) -> Mapping[str, float]:
     """Return what the instructions of a call may grow with.
 
-    outputs, inputs: elements; pixels, rows: of the output; blocks, vectors: groups of 4 and of 16 output channels of
-    all pixels; products: of a block with four inputs; strips: three pixels of a block; taps, kernel_rows: of the
-    windows of all pixels; visits: taps of all outputs; steps: groups of 16 inputs over all sums; padding:
-    multiply-accumulates beside the input; edges: pixels whose window is not whole; tiles: 2x4 pixels of four output
-    channels; tile_products, tile_inputs: input channels of tiles, and of 2x4 pixels in each pass of a plan that has
+    outputs, inputs: elements; pixels, rows: of the output; blocks, vectors: groups of 4 and of 16 output channels
+    of all pixels, or of elements of a row; products: of a block with four inputs; strips: three pixels of a block;
+    taps, kernel_rows: of the windows of all pixels; visits: taps of all outputs; steps: groups of 16 inputs over
+    all sums; padding: multiply-accumulates beside the input; edges: pixels whose window is not whole; tiles: 2x4
+    pixels of four output channels; tile_products, tile_inputs: input channels of tiles, and of 2x4 pixels in each
+    pass of a plan that has
     `channels`; turned_weights: weights that such a plan transforms, by their windows; quads, quad_products: four pixels
     or rows of two output channels, and their inputs; patch: inputs of the windows of all pixels, edge_patch of those
     that are not whole; block_taps: taps of blocks, edge_blocks: blocks whose window is not whole, strided_blocks: those
-    of layers with a stride; tail: channels beyond whole groups of four, of all pixels, and tail_taps their taps;
+    of layers with a stride; tail: channels beyond whole groups of four, of all pixels, or elements of a row beyond
+    groups of 16, and tail_taps their taps;
     weights: bytes; macs_8k ...: multiply-accumulates with weights
     that take more than that, so that a cache does not keep them from one pixel to the next, unless the plan reads them
     in parts for all pixels; spill_8k ...: bytes that
@@ -119,7 +121,8 @@ def features(instr: Instr) -> Mapping[str, float]:
         found |= tiled | _weights(instr, math.ceil(out / last / 4), tiled)
     found["rows"] = _rows(p)
     if image is None:
-        return found
+        length = p.get("n", p.get(f"d{p.get('rank', 0) - 1}", 0))
+        return found if instr.macs else found | _row_features(found["rows"], length)
     pixels, rows = image.pixels, image.rows
     blocks = math.ceil(channels / 4)
     found |= {"pixels": pixels, "rows": rows, "blocks": pixels * blocks, "vectors": pixels * math.ceil(channels / 16)}
@@ -166,6 +169,11 @@ def _weights(instr: Instr, rounds: int, tiles: Mapping[str, float]) -> dict[str,
             again = {what: max(tiles.get(what, 1) - 1, 0) * size * share for what in ("spans", "twos")}
             found |= {f"{what}_again_{name}": missed for what, missed in again.items()}
     return found
+
+
+def _row_features(rows: float, n: int) -> dict[str, float]:
+    """Return those of rows of n: groups of 16 elements, those beyond, and elements of four rows at a time."""
+    return {"vectors": rows * math.ceil(n / 16), "tail": rows * (n % 16), "quads": math.ceil(rows / 4) * n}
 
 
 def _rows(p: Mapping[str, int]) -> float:

@@ -44,12 +44,13 @@ def key_of(instr: Instr) -> str:
 def keys_like(key: str) -> tuple[str, ...]:
     """Return a key and, of a kernel that ends in a shift, that of the one which ends in a float32 product.
 
-    Elements of other widths move as those of four bytes do.
+    Elements of other widths move as those of four bytes do, and a window of time steps moves as a flat copy.
     """
-    return (key, _WIDTH.sub(r"\1_b4.", _unshifted(key)))
+    return (key, _WIDTH.sub(r"\1_b4.", _PUSH.sub(r"copy_b\1.ref..flat", _unshifted(key))))
 
 
 _WIDTH = re.compile(r"^(copy|fill|gather)_b(?:2|8|16)\.")
+_PUSH = re.compile(r"^push_b(\d+)\.ref\.\.$")
 
 
 def _unshifted(key: str) -> str:

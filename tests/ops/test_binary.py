@@ -202,6 +202,7 @@ def kernel_cases() -> Iterator[Case]:
                 yield make_case(f"mul_{kind.value}", {"a": a, "b": b}, m, out={"out": (out, kind)})
     yield from plain_cases()
     yield from centred_cases()
+    yield from apart_cases()
     p, _ = access((65536,), (65536,))
     a, b = (v.reshape(-1).astype(np.int8) for v in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
     for sign in "+-":
@@ -214,7 +215,7 @@ def kernel_cases() -> Iterator[Case]:
 
 def centred_cases() -> Iterator[Case]:
     """Sums and products of int16 codes around 0: ties, both ends of the codes, sums that cancel."""
-    for shapes in (((n,), (n,)) for n in (1, 4, 7, 16, 21)):
+    for shapes in (((n,), (n,)) for n in (1, 4, 7, 16, 21, 31, 32, 50)):
         yield from centred_pairs(*shapes)
     yield from centred_pairs((3, 17), (17,))
     yield from centred_pairs((9,), (4, 9))
@@ -236,6 +237,18 @@ def centred_pairs(*shapes: tuple[int, ...]) -> Iterator[Case]:
         )
         m = {**p, **q, "scale": scales[2] / 30, "out_min": low}
         yield make_case("mul_s16", {"a": a, "b": b}, m, out={"out": (out, DType.S16)})
+
+
+def apart_cases() -> Iterator[Case]:
+    """Sums of int16 codes that are not around 0, also with scales on both sides of those whose quotients take steps."""
+    points = ((814, -4736, -1517), (-32768, 32767, 32767), (32767, -32768, -32768))
+    for n, (za, zb, zy) in zip((33, 48, 95), points, strict=True):
+        p, out = access((n,), (n,))
+        a, b = (RNG.integers(-32768, 32768, n).astype(np.int16) for _ in range(2))
+        for scale, low in ((0.7, -32768), (2.0**-40, 5), (2.0**-41, -32768), (1e-5, -32768)):
+            s = {"a_scale": 0.5, "b_scale": 0.3, "out_scale": scale, "sign": "-"}
+            q = {"a_zp": za, "b_zp": zb, "out_zp": zy, "out_min": low, "out_max": 32767}
+            yield make_case("add_s16", {"a": a, "b": b}, {**p, **q, **s}, out={"out": (out, DType.S16)})
 
 
 def plain_cases() -> Iterator[Case]:

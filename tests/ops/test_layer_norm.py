@@ -137,7 +137,7 @@ def test_wrong_parts_are_refused() -> None:
 def kernel_cases() -> Iterator[Case]:
     for kind in (DType.S8, DType.S16):
         spread = 1 if kind is DType.S8 else 256
-        for n in (1, 2, 3, 7, 8, 64, 65, 1000):
+        for n in (1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 64, 65, 1000):
             for centre in (0, 1):
                 x = RNG.integers(kind.qmin, kind.qmax, (5, n), endpoint=True).astype(kind.numpy)
                 x[0] = x[0, 0]

@@ -144,7 +144,8 @@ def test_quotients_take_a_second_step_where_a_sum_could_need_it(scale: float, ou
 
 def kernel_cases() -> Iterator[Case]:
     libm = "libm's exp and log differ between C libraries by units in the last place"
-    for outer, n, inner in ((1, 1, 1), (1, 10, 1), (3, 12, 1), (2, 7, 5), (1, 100, 1), (40, 32, 1)):
+    sizes = ((1, 1, 1), (1, 10, 1), (3, 13, 1), (5, 8, 1), (3, 12, 1), (2, 7, 5), (1, 100, 1), (40, 32, 1))
+    for outer, n, inner in sizes:
         dims, shape = {"outer": outer, "n": n, "inner": inner}, (outer, n, inner)
         sets = ((0.0001, 1 / 256, -128), (0.1, 1 / 256, -128), (2.0, 0.01, 127), (0.05, 0.003, 0))
         for scale, out_scale, zero in sets:
@@ -161,7 +162,7 @@ def kernel_cases() -> Iterator[Case]:
             wide = {"in": x, "table": wide_tables(scale)}
             yield make_case("softmax_s16w", wide, p, out={"out": (shape, DType.S16)})
     for scale, out_scale in ((0.206, 1 / 256), (0.004, 1 / 255)):  # quotients take two steps
-        for n in (3, 4, 9, 64):
+        for n in (3, 4, 9, 15, 16, 17, 31, 33, 64):
             x = RNG.integers(-128, 127, (3, n), endpoint=True).astype(np.int8)
             p = {"outer": 3, "n": n, "inner": 1, "out_zp": -128, "steps": float(softmax_steps(out_scale))}
             arrays = {"in": x, "table": softmax_exp_table(scale, 64)}

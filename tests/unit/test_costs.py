@@ -27,7 +27,7 @@ from glowc.program.ir import Access, Instr, Operand, scratch_bytes
 from glowc.program.kernel import all_kernels, get_kernel
 from glowc.select import cost as costs_module
 from glowc.select.candidates import Layer, worth_trying
-from glowc.select.cost import MODES, Cost, Costs, Fit, key_of, load_costs, parse_costs
+from glowc.select.cost import MODES, Cost, Costs, Fit, key_of, keys_like, load_costs, parse_costs
 from glowc.select.order import cheaper, lean, select
 from tests.conftest import ROOT
 
@@ -119,6 +119,12 @@ def test_another_way_of_printing_stands_in_one_by_o2_before_that_by_os() -> None
     assert only.predict(conv("ref"), "size") == costs.predict(conv("ref"), "size")
     fits = {mode: Fit({}, {"call": cycles}, (0, 0), 0.01, 9) for mode, cycles in (("size", 9), ("shared", 5))}
     assert Costs("test", {key: fits}).predict(conv("ref"), "literal") == Cost(0, 5)
+
+
+def test_a_window_of_time_steps_moves_as_a_flat_copy() -> None:
+    assert keys_like("push_b1.ref..")[-1] == "copy_b1.ref..flat"
+    assert keys_like("push_b2.ref..")[-1] == "copy_b4.ref..flat"
+    assert keys_like("push_b1.v7m..")[-1] == "push_b1.v7m.."
 
 
 @pytest.mark.parametrize(("more", "order"), [(1.2, ("v7m", "dsp")), (1.3, ("dsp", "v7m"))])

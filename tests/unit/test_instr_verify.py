@@ -148,14 +148,14 @@ def test_missing_rows_are_found() -> None:
 
 def softmax(scratch_bytes: int, variant: str = "a64") -> Instr:
     """A call of a variant that needs scratch."""
-    x = TensorType((1, 16), DType.S8)
+    x = TensorType((1, 16), DType.S16)
     params: dict[str, ParamValue] = {"outer": 1, "n": 16, "inner": 1, "out_zp": 0, "steps": 256.0}
     operands = (
-        Operand("in", "x", Access.IN, x), Operand("table", "t", Access.IN, TensorType((256,), DType.F32)),
+        Operand("in", "x", Access.IN, x), Operand("table", "t", Access.IN, TensorType((512,), DType.F32)),
         Operand("out", "y", Access.OUT, x),
         Operand("scratch", "s", Access.OUT, TensorType((scratch_bytes,), DType.U8)),
     )  # fmt: skip
-    return Instr("softmax_s8", variant, operands, params, None, "softmax")
+    return Instr("softmax_s16w", variant, operands, params, None, "softmax")
 
 
 def test_scratch_that_is_missing_or_small_is_found() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowc.graph.exp_factors import exp_entries
 from glowc.graph.numerics import F32
 from glowc.kernels.base import Prepared
 from glowc.program.ir import Instr, Plan
@@ -46,6 +47,7 @@ def is_once(table: np.ndarray, steps: F32, zero: int) -> bool:
 
 def prepare_softmax(constants: Arrays, instr: Instr) -> Prepared:
     """Return the plan."""
-    steps = F32(instr.params["steps"])
-    once = is_once(constants["table"].reshape(-1), steps, instr.int_("out_zp"))
+    steps, table = F32(instr.params["steps"]), constants["table"].reshape(-1)
+    entries = exp_entries(table) if table.dtype == np.uint32 else table
+    once = is_once(entries, steps, instr.int_("out_zp"))
     return Prepared(plan=SoftmaxPlan(once=once, whole=math.frexp(float(steps))[0] == 0.5))

@@ -19,6 +19,7 @@ from glowc.kernels.common.lines import is_long
 from glowc.kernels.common.lines import prepare as prepare_lines
 from glowc.kernels.common.reals import accepts_function, accepts_same_function, accepts_softmax
 from glowc.kernels.common.rows import RowPlan, accepts_rows, steps
+from glowc.kernels.common.softmax import prepare_softmax
 from glowc.kernels.common.widths import accepts_widths, prepare_widths
 from glowc.kernels.features import Stated
 from glowc.kernels.simd.core import both
@@ -28,6 +29,8 @@ from glowc.program.kernel import Arrays
 _BYTES = (DType.S8, DType.U8)
 _HALFWORDS = (DType.S16, DType.U16)
 LEAST = 8  # elements of a vector of codes
+_TABLE_BYTES = 1024  # of 256 exponentials
+_MANY = 40  # exponentials that are found as fast one by one
 _SMALLEST = 2.0**-100  # scales with which no product of a code is denormal: A32 would make it 0
 
 
@@ -71,6 +74,11 @@ def _accepts_softmax(instr: Instr) -> bool:
     return instr.int_("inner") == 1 and _accepts_vector(instr)
 
 
+def _accepts_many(instr: Instr) -> bool:
+    """Accept so many codes that a table of all exponentials takes less time than one of each code."""
+    return _accepts_softmax(instr) and instr.int_("outer") * instr.int_("n") >= _MANY
+
+
 def accepts_long_rows(instr: Instr) -> bool:
     """Accept rows of at least eight codes; those of one operand may be one code each."""
     return accepts_rows(instr) and instr.int_(f"d{instr.int_('rank') - 1}") >= LEAST
@@ -104,6 +112,7 @@ CODES = KernelVariant("a64", rank=30, header="glow_neon_codes.h")
 _IN_PLACE = replace(CODES, in_place=True)
 _A64 = replace(_IN_PLACE, header="glow_neon.h")
 _SOFTMAX = replace(_A64, accepts=_accepts_softmax, scratch_bytes=lambda instr: 4 * instr.int_("n"))
+_SHARES = replace(_A64, accepts=_accepts_softmax, prepare=prepare_softmax, header="glow_neon_softmax.h")
 _FLOATS = replace(_IN_PLACE, header="glow_neon_elementary.h")
 _SAME = replace(
     _FLOATS, form="same", accepts=accepts_same_function, template="{}_same", header="glow_neon_same.h",
@@ -124,7 +133,7 @@ VARIANTS = {
     "dequantize": both(replace(CODES, accepts=_accepts_dequantize)),
     "dynamic_quantize": both(replace(CODES, accepts=_accepts_vector)),
     "layer_norm_f32": both(_FLOATS),
-    "layer_norm_s8": (replace(_A64, accepts=_accepts_vector),),
+    "layer_norm_s8": (replace(_A64, accepts=_accepts_vector, header="glow_neon_norm.h"),),
     "layer_norm_stats_f32": both(_FLOATS),
     "lines_s8": both(_LINES),
     "lut_s8": (replace(_A64, accepts=lambda instr: instr.int_("n") >= 32),),
@@ -137,8 +146,11 @@ VARIANTS = {
     "requantize": (*both(replace(_IN_PLACE, accepts=_accepts_requantize)), *both(_WIDTHS)),
     "softmax_f32": both(replace(_FLOATS, accepts=accepts_softmax)),
     "softmax_s16w": (replace(_SOFTMAX, header="glow_neon_codes16.h"),),
-    "softmax_s8": (_SOFTMAX,),
-    "softmax_s8p": (replace(_SOFTMAX, template="softmax_s8p"),),
+    "softmax_s8": (_SHARES,),
+    "softmax_s8p": (
+        replace(_SHARES, accepts=_accepts_many, scratch_bytes=lambda _: _TABLE_BYTES),
+        replace(_SOFTMAX, form="few", rank=20, template="softmax_s8p_few", stated=Stated(outputs=50)),
+    ),
     "tanh_s16": (replace(_IN_PLACE, header="glow_neon_tanh16.h"),),
     "unary": (*both(replace(_FLOATS, accepts=accepts_function)), _SAME),
 }  # fmt: skip

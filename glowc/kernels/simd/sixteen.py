@@ -28,6 +28,7 @@ from glowc.program.kernel import Arrays
 _CHANNELS = 8
 _OUTPUTS = 4
 _SCRATCH_BYTES = 16384
+_LEAST_SCALE = 2.0**-40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +148,22 @@ def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray])
     return replace(plain, prepare=prepare_fixed, packs=packs, header="glow_neon_wide_q31.h")
 
 
-def _accepts_pairs(instr: Instr) -> bool:
-    """Accept zero points 0, adjacent codes, and rows of them of which one may be the same for all of the output."""
+def _are_adjacent(instr: Instr) -> bool:
+    """Accept adjacent codes, and rows of them of which one may be the same for all of the output."""
     rank = instr.int_("rank")
     last = f"{rank - 1}"
-    return rank in (1, 2) and instr.int_(f"a{last}") == instr.int_(f"b{last}") == 1 and are_centred(instr)
+    return rank in (1, 2) and instr.int_(f"a{last}") == instr.int_(f"b{last}") == 1
+
+
+def _accepts_sums(instr: Instr) -> bool:
+    """Accept such codes with scales of which no step of a quotient is denormal or infinite."""
+    scales = (float(instr.params[name]) for name in ("a_scale", "b_scale", "out_scale"))
+    return _are_adjacent(instr) and all(_LEAST_SCALE <= scale <= 1 / _LEAST_SCALE for scale in scales)
+
+
+def _accepts_products(instr: Instr) -> bool:
+    """Accept such codes with zero points 0."""
+    return _are_adjacent(instr) and are_centred(instr)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +179,7 @@ def _prepare_pairs(_: Arrays, instr: Instr) -> Prepared:
 
 _PLAIN = KernelVariant("a64", rank=20, header="glow_neon_wide.h")
 _PAIRS = KernelVariant(
-    "a64", rank=20, header="glow_neon_reals16.h", in_place=True, accepts=_accepts_pairs, prepare=_prepare_pairs,
+    "a64", rank=20, header="glow_neon_reals16.h", in_place=True, prepare=_prepare_pairs,
 )  # fmt: skip
 
 _DEPTHWISE = both(replace(_PLAIN, accepts=_accepts_depthwise, prepare=_prepare_depthwise))
@@ -189,6 +201,6 @@ VARIANTS = {
     "dwconv_s16": _DEPTHWISE,
     "fc_s16": _FC,
     **fixed_variants(("a64", "a32"), "neon", 20, sums=4, products=3),
-    "add_s16": (_PAIRS,),
-    "mul_s16": (_PAIRS,),
+    "add_s16": (replace(_PAIRS, accepts=_accepts_sums),),
+    "mul_s16": (replace(_PAIRS, accepts=_accepts_products),),
 }
