@@ -170,7 +170,7 @@ site: setup-quick  #- the documentation as a website: build/site
 	$(PY) -m pip install -q --no-build-isolation -e '.[site]'
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-small bench-wide quant-bench quant-few sixteen-bench narrow-bench tflite-bench constants ref-layers cliffs costs costs-check schedules stack-costs flips stack house twice codegen-diff disasm-diff quant-states
+.PHONY: bench bench-blocks bench-cores bench-host bench-kernels bench-large bench-llama bench-memory bench-opponents bench-products bench-slices bench-small bench-wide quant-bench quant-few sixteen-bench narrow-bench tflite-bench constants ref-layers cliffs costs costs-check schedules code-costs stack-costs flips stack house twice codegen-diff disasm-diff quant-states
 bench: setup  #- measure the sample models on the boards
 	$(PY) scripts/bench.py
 
@@ -260,10 +260,14 @@ schedules: setup  #- find the orders of instructions of loops and endings of ker
 
 costs-check: setup  #- compare predicted with counted cycles of the sample models; kernels without a fit
 	$(PY) scripts/check_costs.py --keys
+	$(PY) scripts/check_costs.py --code
 	$(PY) scripts/check_costs.py
 
 cliffs: setup  #- random layers that take far more than others of their kind, or than their price: SEED=0, COUNT=40, CHIPS= (5 minutes)
 	$(PY) scripts/cliffs.py $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(CHIPS),--chips $(CHIPS))
+
+code-costs: setup  #- compile layers and fit the bytes of code of kernels and of the runtime: boards/_costs (an hour)
+	$(PY) scripts/fit_code.py
 
 stack-costs: setup  #- measure the stack of the sample models and fit what kernels take of it: boards/_costs (20 minutes)
 	$(PY) scripts/fit_stack.py

@@ -4,12 +4,15 @@
     scripts/check_costs.py
     scripts/check_costs.py --targets stm32l4r5 rpi-zero2 --models mlperf_kws_dscnn
     scripts/check_costs.py --keys
+    scripts/check_costs.py --targets stm32l4r5 --code --drawn 20
 
 Each model of ../shared/models and each network of scripts/small_nets.py, of whose layers none was fitted, is compiled
 for the CPU of a chip (scripts/fit_costs.py has the chips that stand for CPUs), and its layers are counted on that chip;
 instructions are compared where no chip has the CPU. Layers above one
 percent of their model should be off by at most 10 %, models by 5 %. `--keys` counts nothing: it lists kernels that a
-layer of a model could have and nothing was fitted of.
+layer of a model could have and nothing was fitted of. `--code` compares bytes of code instead, by `--opt balanced` and
+`size`, also of the models of ../shared/tflite, of `--drawn` networks of random layers too, or of these alone with
+`--models` and no name: all together should be off by 10 %.
 """
 
 from __future__ import annotations
@@ -18,16 +21,18 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from bench import MODELS, first_sample, model_file
 from count_costs import KEPT, Target, program_hash, target_of
+from fit_code import LEVELS, compiled_bytes
 from fit_costs import TARGETS, rms
-from small_nets import NETS, file_of
+from small_nets import NETS, drawn, file_of, write
 
+from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.errors import GlowcError
 from glowc.machine.cycles.measure import measure_layers
@@ -35,7 +40,8 @@ from glowc.machine.execute import count_layers, load_bundle, random_inputs
 from glowc.program.lifetimes import strip_markers
 from glowc.select.cost import key_of
 
-MOST_OF_LAYER, MOST_OF_MODEL = 0.10, 0.05  # relative errors
+MOST_OF_LAYER, MOST_OF_MODEL, MOST_OF_CODE = 0.10, 0.05, 0.10  # relative errors
+TFLITE = MODELS.parent / "tflite"
 SMALL = 0.01  # of a model: a layer that does not matter
 
 
@@ -107,6 +113,58 @@ def counted(path: Path, target: Target, folder: Path) -> list[float]:
     return found
 
 
+@dataclass(frozen=True)
+class Coded:
+    """The code of one model: predicted and compiled bytes."""
+
+    model: str
+    predicted: int
+    compiled: int
+
+    @property
+    def error(self) -> float:
+        """Relative error of the prediction."""
+        return self.predicted / self.compiled - 1
+
+
+def coded(name: str, path: Path, target: Target, opt: str) -> Coded:
+    """Compile the code of one model."""
+    compiled = compile_model(path, target.board, CompileOptions(opt=opt))
+    return Coded(name, compiled.report["text_bytes_estimate"] or 0, compiled_bytes(compiled, target.board))
+
+
+def drawn_models(seeds: Sequence[int]) -> dict[str, Path]:
+    """Return networks of random layers, which are written once."""
+    folder = KEPT / "drawn"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {f"drawn_{seed}": folder / f"{seed}.onnx" for seed in seeds}
+    for (name, path), seed in zip(found.items(), seeds, strict=True):
+        if not path.is_file():
+            write(name, drawn(seed), path)
+    return found
+
+
+def show_code(target: Target, models: Mapping[str, Path]) -> bool:
+    """Print how far predicted bytes of code are off; return whether they are near enough."""
+    good = True
+    for opt in LEVELS:
+        found = []
+        for name, path in models.items():
+            try:
+                found.append(coded(name, path, target, opt))
+            except GlowcError as error:
+                print(f"  {name}: {type(error).__name__}: {error}", file=sys.stderr)
+        errors = np.array([x.error for x in found])
+        print(f"{target.board.cpu.name} --opt {opt}: code of {len(found)} models, rms {rms(errors):.1%}, "
+              f"mean {errors.mean():+.1%}")  # fmt: skip
+        for x in sorted(found, key=lambda x: -abs(x.error)):
+            if abs(x.error) > MOST_OF_CODE:
+                print(f"  {100 * x.error:+7.1f} %  {x.compiled:>11,}  {x.model}")
+        sys.stdout.flush()
+        good &= rms(errors) <= MOST_OF_CODE
+    return good
+
+
 def unfitted(compiled: Compiled) -> Iterator[str]:
     """Yield the keys of all forms of all layers that nothing is known of to choose by."""
     selection = compiled.selection
@@ -141,11 +199,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--targets", nargs="+", default=TARGETS, metavar="CHIP|BOARD/CPU")
     parser.add_argument(
-        "--models", nargs="+", default=[*sorted(path.parent.name for path in MODELS.glob("*/model.onnx")), *NETS]
+        "--models", nargs="*", default=[*sorted(path.parent.name for path in MODELS.glob("*/model.onnx")), *NETS]
     )
+    parser.add_argument("--code", action="store_true", help="compare bytes of code, and count nothing")
+    parser.add_argument("--drawn", type=int, default=0, metavar="N", help="with --code: so many networks more")
     parser.add_argument("--keys", action="store_true", help="list kernels without a fit and count nothing")
     args = parser.parse_args()
     good = True
+    if args.code:
+        models = {name: model(name) for name in args.models}
+        models |= {path.parent.name: path for path in sorted(TFLITE.glob("*/model.tflite")) if args.models}
+        models |= drawn_models(range(args.drawn))
+        near = [show_code(target_of(text), models) for text in args.targets]
+        return 0 if all(near) else 1
     for target in map(target_of, args.targets):
         found: list[Compared] = []
         keys: set[str] = set()

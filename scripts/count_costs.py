@@ -1,4 +1,4 @@
-"""Counts single layers for scripts/fit_costs.py: instructions, cycles, bytes of code, who calls whom."""
+"""Counts single layers for scripts/fit_costs.py: instructions, and cycles on a chip."""
 
 from __future__ import annotations
 
@@ -22,20 +22,18 @@ from cost_tflite import is_tflite, tflite_of
 from drawn_layers import Drawn, models_bytes
 
 from glowc.board import Board, Chip, chip_names, find_tool, load_board, load_chip, machine_of
-from glowc.codegen.kernels import args_struct, render_kernel
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import Compiled, compile_model, write_bundle
 from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features
 from glowc.machine.cycles.measure import measure_layers
-from glowc.machine.elf import sections
-from glowc.machine.execute import BundleInfo, build_bundle, count_layers, load_bundle, random_inputs
+from glowc.machine.execute import BundleInfo, count_layers, load_bundle, random_inputs
 from glowc.paths import data_dir
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
 from glowc.select.candidates import Layer, Order
 from glowc.select.cost import key_of
-from glowc.select.pricing import count_lines, modes_of
+from glowc.select.pricing import modes_of
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "costs"  # counts of programs that are not run again
@@ -45,8 +43,6 @@ SPREAD, CALM_SPREAD = np.float32(4), np.float32(0.5)  # of floats: functions of 
 FEW_ABOVE = np.float32(1.25)  # standard deviations: one number of nine is larger
 MOST_DRAWN, MANY = 4, 99  # variants of a layer of random shape, of another one
 SLOW_MACS = 50_000  # of a layer that portable C is not counted with
-FLAGS = ("-fno-inline-functions-called-once",)  # so that each function has a size
-CLONE = re.compile(r"\.(constprop|isra|part|cold|lto_priv)(\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -79,25 +75,17 @@ class Taken:
 
 @dataclass
 class Counts:
-    """What a program gave: per layer instructions and cycles; bytes of functions, and of the runtime's by name."""
+    """What a program gave: instructions and cycles of each layer."""
 
     insns: list[float]
     cycles: list[float]
-    own: dict[str, int]
-    functions: dict[str, int]
-    uses: dict[str, list[str]]
-    base: int | None = None
 
 
 @dataclass
 class Measured:
-    """What was counted: per key and way of printing layers, and (lines, bytes); functions, callees."""
+    """What was counted: layers by key and way of printing."""
 
     taken: dict[tuple[str, str], list[Taken]] = field(default_factory=lambda: defaultdict(list))
-    text: dict[tuple[str, str], set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
-    functions: dict[str, int] = field(default_factory=dict)
-    uses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    base: list[tuple[int, int]] = field(default_factory=list)  # (layers, bytes besides functions)
 
     def add(self, key: str, mode: str, taken: Taken) -> None:
         """Add a layer, unless one with the same features is known."""
@@ -175,7 +163,7 @@ def counted_of(layer: Layer, wanted: Wanted) -> list[Instr]:
 
 
 def measured_by(name: str, patterns: Sequence[str], quick: bool, samples: Samples) -> Measured:
-    """Return what one model's layers take on a target, by variants of keys with one of the patterns, and their code."""
+    """Return what one model's layers take on a target, by variants of keys with one of the patterns."""
 
     def wanted(key: str) -> bool:
         return any(fnmatchcase(key, pattern) for pattern in patterns)
@@ -188,25 +176,9 @@ def measured_by(name: str, patterns: Sequence[str], quick: bool, samples: Sample
 
 def add(compiled: Compiled, counts: Counts, measured: Measured, *, is_drawn: bool) -> None:
     """Add the layers of one program."""
-    program, opt = strip_markers(compiled.program), compiled.options.opt
-    calls = calls_of(compiled)
-    for (instr, mode), insns, cycles, fn in zip(
-        modes_of(program, opt), counts.insns, counts.cycles, calls, strict=True
-    ):
-        key = key_of(instr)
-        measured.add(key, mode, Taken(features(instr), insns, cycles, is_drawn))
-        if fn in counts.own:
-            measured.text[key, mode].add((lines_of(instr, mode == "literal"), counts.own[fn]))
-            measured.uses[key] |= set(counts.uses[fn])
-    for fn, size in counts.functions.items():
-        measured.functions[fn] = max(measured.functions.get(fn, 0), size)
-    if counts.base is not None:
-        measured.base.append((len(calls), counts.base))
-
-
-def calls_of(compiled: Compiled) -> list[str]:
-    """Return the function of each layer."""
-    return [layer.call.partition("(")[0] for layer in compiled.bundle.layers]
+    modes = modes_of(strip_markers(compiled.program), compiled.options.opt)
+    for (instr, mode), insns, cycles in zip(modes, counts.insns, counts.cycles, strict=True):
+        measured.add(key_of(instr), mode, Taken(features(instr), insns, cycles, is_drawn))
 
 
 def merged(parts: Sequence[Measured]) -> Measured:
@@ -216,13 +188,6 @@ def merged(parts: Sequence[Measured]) -> Measured:
         for (key, mode), found in part.taken.items():
             for taken in found:
                 whole.add(key, mode, taken)
-        for place, points in part.text.items():
-            whole.text[place] |= points
-        for fn, size in part.functions.items():
-            whole.functions[fn] = max(whole.functions.get(fn, 0), size)
-        for key, uses in part.uses.items():
-            whole.uses[key] |= uses
-        whole.base += part.base
     return whole
 
 
@@ -231,7 +196,7 @@ def rules_hash(name: str) -> str:
     """Return a hash of what decides the counts of a target besides the program: chip, compiler, rules."""
     target, cpu = target_of(name), target_of(name).board.cpu
     compiler = subprocess.run([str(find_tool(cpu.cc)), "--version"], capture_output=True, check=True).stdout
-    digest = hashlib.sha256(repr((target.chip, target.board.name, cpu.name, cpu.cflags, FLAGS)).encode() + compiler)
+    digest = hashlib.sha256(repr((target.chip, target.board.name, cpu.name, cpu.cflags)).encode() + compiler)
     plugin = data_dir("boards") / "_common" / "plugin"
     for path in sorted([*(ROOT / "glowc" / "machine" / "cycles").glob("*.py"), *plugin.glob("*.c")]):
         digest.update(path.read_bytes())
@@ -257,7 +222,7 @@ def count(compiled: Compiled, target: Target, folder: Path) -> Counts:
     info = load_bundle(folder)
     known = KEPT / f"{program_hash(info, target, folder, compiled.options.opt.encode())}.json"
     if not known.is_file():
-        counts = run(compiled, info, target, folder)
+        counts = run(info, target, folder)
         known.parent.mkdir(parents=True, exist_ok=True)
         known.write_text(json.dumps(asdict(counts)), encoding="utf-8")
     return Counts(**json.loads(known.read_text(encoding="utf-8")))
@@ -274,87 +239,11 @@ def spread(name: str, numbers: np.ndarray) -> np.ndarray:
     return (CALM_SPREAD if name.startswith(CALM) else SPREAD) * numbers
 
 
-def run(compiled: Compiled, info: BundleInfo, target: Target, folder: Path) -> Counts:
-    """Build and run one program as it is shipped, and build it once more so that each function has a size."""
-    board, chip = target.board, target.chip
+def run(info: BundleInfo, target: Target, folder: Path) -> Counts:
+    """Build and run one program."""
     inputs = {name: spread(name, x) if x.dtype == np.float32 else x for name, x in random_inputs(info).items()}
-    if chip is not None:
-        layers = measure_layers(info, chip, inputs, folder)
-        insns, cycles = [float(x.insns) for x in layers], [x.cycles for x in layers]
-    else:
-        insns = [float(n) for n in count_layers(info, board, inputs, folder)]
-        cycles = insns
-    calls, path = set(calls_of(compiled)), folder / "model.obj" / f"{info.name}.o"
-    build_bundle(info, board, folder, link=False, extra_flags=FLAGS)
-    counts = Counts(insns, cycles, *function_sizes(path, board, calls))
-    if compiled.options.opt == "balanced":
-        counts.base = bytes_besides(path, calls)
-    return counts
-
-
-def lines_of(instr: Instr, literal: bool) -> int:
-    """Return the lines of the function of an instruction."""
-    return count_lines(render_kernel(instr, "fn", None if literal else args_struct(instr, "args_t")))
-
-
-def function_sizes(
-    path: Path, board: Board, names: set[str]
-) -> tuple[dict[str, int], dict[str, int], dict[str, list[str]]]:
-    """Return bytes of the kernels' functions in the model's object, of the runtime's, and those that each calls."""
-    own: dict[str, int] = defaultdict(int)
-    runtime: dict[str, int] = {}
-    for fn, size in functions_in(path):
-        owner = owner_of(fn, names)
-        if owner is not None:
-            own[owner] += size
-        elif fn.startswith("glow_"):
-            runtime[fn] = max(runtime.get(fn, 0), size)
-    calls = call_graph(path, board)
-    uses = {}
-    for name in names:
-        seen: set[str] = set()
-        todo = [fn for fn in calls if owner_of(fn, {name}) is not None]
-        while todo:
-            new = calls.get(todo.pop(), set()) - seen
-            seen |= new
-            todo += new
-        uses[name] = sorted(fn for fn in seen if fn.startswith("glow_"))
-    return dict(own), runtime, uses
-
-
-def functions_in(path: Path) -> list[tuple[str, int]]:
-    """Return the functions of an object file and their bytes."""
-    return [(plain(s.name), s.size) for s in sections(path) if s.kind == "text"]
-
-
-def bytes_besides(path: Path, names: set[str]) -> int:
-    """Return the bytes of what is neither a kernel's function nor the runtime's."""
-    return sum(size for fn, size in functions_in(path) if owner_of(fn, names) is None and not fn.startswith("glow_"))
-
-
-def plain(section: str) -> str:
-    """Return the function of a section `.text.<function>`, without what the compiler appends to a clone's name."""
-    return CLONE.sub("", re.sub(r"^\.text\.(unlikely\.|startup\.|hot\.)?", "", section))
-
-
-def owner_of(fn: str, names: set[str]) -> str | None:
-    """Return the layer function that a function is or belongs to (`<function>_tile0`)."""
-    words = fn.split("_")
-    stems = ("_".join(words[:count]) for count in range(len(words), 0, -1))
-    return next((stem for stem in stems if stem in names), None)
-
-
-def call_graph(path: Path, board: Board) -> dict[str, set[str]]:
-    """Return which functions of an object each of its functions refers to, by the relocations."""
-    tool = find_tool(f"{board.cpu.tool_prefix}objdump")
-    text = subprocess.run([str(tool), "-r", str(path)], capture_output=True, text=True, check=True).stdout
-    calls: dict[str, set[str]] = defaultdict(set)
-    current = ""
-    for line in text.splitlines():
-        if match := re.match(r"RELOCATION RECORDS FOR \[\.text\.(\S+)\]", line):
-            current = plain(f".text.{match[1]}")
-        elif line.startswith("RELOCATION"):
-            current = ""
-        elif current and (match := re.match(r"[0-9a-f]+ \S+\s+(\S+?)(?:[+-]0x[0-9a-f]+)?$", line)):
-            calls[current].add(plain(match[1]))
-    return calls
+    if target.chip is not None:
+        layers = measure_layers(info, target.chip, inputs, folder)
+        return Counts([float(x.insns) for x in layers], [x.cycles for x in layers])
+    insns = [float(n) for n in count_layers(info, target.board, inputs, folder)]
+    return Counts(insns, insns)

@@ -10,14 +10,13 @@
 
 A target is a chip, whose cycles stand for all chips with its CPU, or a board where no chip has the CPU; there
 instructions alone are fitted. Every variant of every layer of scripts/cost_layers.py is counted under QEMU (exact),
-once printed for each shape and once shared, by -O2 and by -Os; code is measured function by function. So are, by -O2,
-layers of random kind and shape (scripts/drawn_layers.py, with a seed of their own). Per kernel, variant, path and way
-of printing a sum of few features is fitted to layers of both kinds by non-negative least squares of the relative error
-(glowc/select/cost.py tells the features); where a kernel differs from another one in its ending alone, that one's costs
-are a feature too. Prints the error for layers that were left out of the fit. With `--keys` only
-layers that can have these kernels are counted, with these alone. `--quick` counts a fifth of the chosen layers, and -O2
-alone, and replaces costs of the file that say less of these layers. Counts are kept in build/costs by a hash of the
-program: what did not change is not run again.
+once printed for each shape and once shared, by -O2 and by -Os. So are, by -O2, layers of random kind and shape
+(scripts/drawn_layers.py, with a seed of their own). Per kernel, variant, path and way of printing a sum of few features
+is fitted to layers of both kinds by non-negative least squares of the relative error (glowc/select/cost.py tells the
+features); where a kernel differs from another one in its ending alone, that one's costs are a feature too. Prints the
+error for layers that were left out of the fit. With `--keys` only layers that can have these kernels are counted, with
+these alone. `--quick` counts a fifth of the chosen layers, and -O2 alone, and replaces costs of the file that say less
+of these layers. Counts are kept in build/costs by a hash of the program: what did not change is not run again.
 """
 
 from __future__ import annotations
@@ -189,15 +188,6 @@ def fit_layers(
     return {"insns": insns[0], "cycles": found[0], "error": found[1], "samples": samples}
 
 
-def fit_text(points: set[tuple[int, int]]) -> list[float]:
-    """Return (a, b) of bytes = a + b x lines, both at least 0."""
-    if not points:
-        return [0.0, 12.0]
-    lines, size = (np.array(column, float) for column in zip(*sorted(points), strict=True))
-    a, b = nnls(np.stack([np.ones(len(lines)), lines], axis=1), size)
-    return [round(float(a), 1), round(float(b), 3)]
-
-
 def table_of(target: Target, measured: Measured, known: Mapping[str, Any], *, quick: bool = False) -> dict[str, Any]:
     """Return the file's contents; `known` are kernels that the file has.
 
@@ -215,18 +205,14 @@ def table_of(target: Target, measured: Measured, known: Mapping[str, Any], *, qu
         halves = before is None or found["error"] < error_of(before, layers) / 2
         improves = halves if mode in own else found["error"] <= (TRUSTED if halves else SURE)
         if not quick or (improves and len(layers) >= ENOUGH):
-            entry = kernels.setdefault(key, {"modes": {}, "uses": sorted(measured.uses[key])})
-            entry["modes"][mode] = found | {"text": fit_text(measured.text[key, mode])}
-    for entry in kernels.values():
-        _leave_out_few(entry["modes"])
-    base = nnls(np.array([(1.0, n) for n, _ in measured.base]), np.array([b for _, b in measured.base], float))
+            kernels.setdefault(key, {})[mode] = found
+    for modes in kernels.values():
+        _leave_out_few(modes)
     compiler = subprocess.run([str(find_tool(board.cpu.cc)), "--version"], capture_output=True, text=True, check=True)
     return {
         "cpu": board.cpu.name, "family": board.cpu.family, "features": sorted(board.cpu.features), "board": board.name,
         "chip": None if target.chip is None else target.chip.name,
         "reread_cycles": reread_cycles(target.chip), "compiler": compiler.stdout.splitlines()[0],
-        "base": [round(float(v), 1) for v in base],
-        "functions": dict(sorted(measured.functions.items())),
         "kernels": dict(sorted(kernels.items())),
     }  # fmt: skip
 
@@ -259,9 +245,9 @@ def write(table: Mapping[str, Any], path: Path) -> None:
     lines = [f" {text(k)}:{text(v)}," for k, v in head.items()]
     lines += [' "kernels":{']
     entries = []
-    for key, entry in table["kernels"].items():
-        modes = ",\n".join(f"   {text(m)}:{text(v)}" for m, v in entry["modes"].items())
-        entries.append(f'  {text(key)}:{{"uses":{text(entry["uses"])},"modes":{{\n{modes}}}}}')
+    for key, modes in table["kernels"].items():
+        fits = ",\n".join(f"   {text(m)}:{text(v)}" for m, v in modes.items())
+        entries.append(f"  {text(key)}:{{\n{fits}}}")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["{", *lines, ",\n".join(entries), " }", "}"]) + "\n", encoding="utf-8")
 
@@ -269,8 +255,8 @@ def write(table: Mapping[str, Any], path: Path) -> None:
 def show(table: Mapping[str, Any]) -> None:
     """Print the fits of one CPU."""
     print(f"{table['cpu']}: rms error of a layer that was left out; largest terms")
-    for key, entry in table["kernels"].items():
-        for mode, found in entry["modes"].items():
+    for key, modes in table["kernels"].items():
+        for mode, found in modes.items():
             terms = " ".join(f"{f}*{c:g}" for f, c in found.get("cycles", found["insns"]).items())
             print(f"  {key:34} {mode:8} {100 * found['error']:6.1f} % of {found['samples']:2}  {terms}")
 
@@ -313,15 +299,11 @@ def with_new(
     Their ways of printing that are `kept` stay as the file has them.
     """
     new = {
-        key: {**entry, "modes": {m: v for m, v in _modes(known["kernels"], key).items() if m in kept} | entry["modes"]}
-        for key, entry in table["kernels"].items()
+        key: {m: v for m, v in _modes(known["kernels"], key).items() if m in kept} | modes
+        for key, modes in table["kernels"].items()
         if (any(fnmatchcase(key, k) for k in keys) if keys else key not in known["kernels"])
     }
-    kernels = dict(sorted({**known["kernels"], **new}.items()))
-    used = {name for entry in new.values() for name in entry["uses"]}
-    functions = {name: size for name, size in table["functions"].items() if name in used}
-    parts = {"functions": dict(sorted((functions | known["functions"]).items())), "kernels": kernels}
-    return {**known, **parts}
+    return {**known, "kernels": dict(sorted({**known["kernels"], **new}.items()))}
 
 
 def error_of(fit: Mapping[str, Any], layers: Sequence[Taken]) -> float:
@@ -333,7 +315,7 @@ def error_of(fit: Mapping[str, Any], layers: Sequence[Taken]) -> float:
 
 
 def _modes(kernels: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return dict(kernels.get(key, {"modes": {}})["modes"])
+    return dict(kernels.get(key, {}))
 
 
 def parts_for(board: Board, kinds: Sequence[str] | None, *, quick: bool) -> list[Samples]:
@@ -365,8 +347,8 @@ def fit_target(
     if add or keys:
         write(with_new(known, table, keys, MODES if quick else ()), file)
     elif is_whole:
-        stack, kernels = known.get("stack"), table.pop("kernels")  # fit_stack.py's
-        write({**table, **({"stack": stack} if stack else {}), "kernels": kernels}, file)
+        others = {name: known[name] for name in ("code", "stack") if name in known}  # of fit_code.py and fit_stack.py
+        write({**{k: v for k, v in table.items() if k != "kernels"}, **others, "kernels": table["kernels"]}, file)
 
 
 def parser_of(purpose: str, targets: Sequence[str], metavar: str) -> argparse.ArgumentParser:

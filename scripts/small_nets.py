@@ -12,6 +12,7 @@ from known_nets import Net, model_of
 from glowc.quant import Activations, QuantizeOptions, quantize_model
 
 SAMPLES = 4
+MOST_POOLS = 2  # of a network that is drawn
 NETS = {
     "mcunet": "3x64x64: conv 16 3 2, depthwise 3, line 8, inverted 24 16 7 2, inverted 48 16 5 1, inverted 48 24 7 2, "
     "inverted 96 24 5 1, inverted 96 40 5 2, inverted 120 40 7 1, inverted 160 48 5 1, inverted 144 96 3 2, head 10",
@@ -232,9 +233,35 @@ class Small(Net):
         self.other("Add", begin)
 
 
-def write(name: str, path: Path) -> None:
-    """Write a network of NETS, quantized."""
-    kind, steps = NETS[name].split(": ")
+def drawn(seed: int) -> str:
+    """Return a network of random layers in the form of NETS: of images, of signals, or dense."""
+    rng = np.random.default_rng(seed)
+
+    def pick(*choices: object) -> str:
+        return str(choices[rng.integers(len(choices))])
+
+    def width() -> int:
+        return int(rng.integers(4, 49))
+
+    kind, count = pick("image", "image", "signal", "dense"), int(rng.integers(2, 9))
+    if kind == "dense":
+        steps = [f"full {width()}, act {pick('Relu', 'Relu', 'Tanh', 'Sigmoid')}" for _ in range(count)]
+        return f"1x{8 * width()}: {', '.join(steps)}, full {width()}"
+    if kind == "signal":
+        steps = [pick(f"conv {width()} {pick(1, 3, 5)} 1", f"depthwise {pick(3, 5, 9)}", f"line {width()}",
+                      f"dilated {pick(1, 2, 4)}") for _ in range(count)]  # fmt: skip
+        return f"{width()}x{pick(32, 50, 64)}: conv {width()} 3 1, {', '.join(steps)}, head {width()}"
+    steps = [pick(f"conv {width()} {pick(1, 3, 3, 5)} 1", f"depthwise {pick(3, 5)}, line {width()}", "pool",
+                  f"inverted {width()} {width()} 3 1", f"ghost {2 * width()} {2 * width()}", f"squeeze {width()}",
+                  f"conv {width()} 3 1 {pick('HardSwish', 'Silu')}") for _ in range(count)]  # fmt: skip
+    steps = [step for at, step in enumerate(steps) if step != "pool" or steps[:at].count("pool") < MOST_POOLS]
+    end = pick(f"head {width()}", f"line {width()}")
+    return f"{pick(1, 3)}x{pick('32x32', '48x48', '40x24')}: conv {width()} 3 {pick(1, 2)}, {', '.join([*steps, end])}"
+
+
+def write(name: str, text: str, path: Path) -> None:
+    """Write a network in the form of NETS, quantized."""
+    kind, steps = text.split(": ")
     *words, size = kind.split()
     shape = [int(number) for number in size.split("x")]
     net = Small(name, (shape[0], 1, shape[1]) if "steps" in words else (1, *shape))
@@ -254,5 +281,5 @@ def file_of(name: str, folder: Path) -> tuple[Path, str]:
         return model_of(name, folder)
     path = folder / f"{name}.onnx"
     if not path.is_file():
-        write(name, path)
+        write(name, NETS[name], path)
     return path, name

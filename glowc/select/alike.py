@@ -1,13 +1,11 @@
 """Choices among the variants of many layers: those that are alike are weighed once, however many there are.
 
 A choice is a list of parts: layers that are alike and have one variant. What it takes does not depend on which layers
-of a part another variant is for, but for the order in which functions are first and last called; a move of one layer
-therefore is weighed once between the places where parts begin and end.
+of a part another variant is for; a move of one layer therefore is weighed once for each part.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,11 +40,6 @@ class Part:
     kind: Kind
     variant: str
     members: tuple[int, ...]
-
-    @property
-    def ends(self) -> set[int]:
-        """The first and the last layer."""
-        return {self.members[0], self.members[-1]}
 
     @property
     def facts(self) -> Facts:
@@ -111,36 +104,38 @@ class Alike:
 
     def price(self, parts: Parts, *, guessed: bool = False) -> Price:
         """Return what a choice takes; `guessed`: also the cycles of kernels that were not measured."""
-        cycles = own = 0
-        shared: dict[str, int] = {}
+        own, shared = 0, dict[str, int]()
         for part in parts:
-            facts, count = part.facts, len(part.members)
-            cycles += count * (facts.guess if guessed else facts.cycles)
-            own += count * part.kind.own_bytes.get(part.variant, 0)
+            own += len(part.members) * part.kind.own_bytes.get(part.variant, 0)
             shared |= part.kind.shared.get(part.variant, {})
-        last = sorted(parts, key=lambda part: part.members[-1])
-        code = self._pricing.code_of((p.facts.code for p in parts), [p.facts.code for p in last], len(self._layers))
-        return Price(cycles, code, own + sum(shared.values()))
+        code = self._pricing.code_of((p.facts.code for p in parts), len(self._layers))
+        return Price(cycles_of(parts, guessed=guessed), code, own + sum(shared.values()))
+
+    def code_of_both(self, one: Parts, other: Parts) -> float:
+        """Return the bytes of code of what two choices have in common."""
+        both = {(p.kind, p.variant) for p in one} & {(p.kind, p.variant) for p in other}
+        return self._pricing.code_of((p.facts.code for p in one if (p.kind, p.variant) in both), len(self._layers))
 
     def single_moves(self, parts: Parts, may: May) -> list[Parts]:
-        """Return the choices in which one layer has another variant, the first of those that take the same."""
-        ends = sorted(n for part in parts for n in part.ends)
-        found = [
-            (n, at, part, variant)
+        """Return the choices in which one layer has another variant, the first of those that are alike."""
+        return [
+            _moved(parts, {part: variant}, 1)
             for part in parts
-            for at, variant in enumerate(part.kind.moves)
+            for variant in part.kind.moves
             if variant != part.variant and may(part.kind, part.variant, variant)
-            for n in _told_apart(part.members, ends)
         ]
-        return [_moved(parts, {part: variant}, n) for n, _, part, variant in sorted(found, key=lambda m: m[:2])]
 
-    def group_moves(self, parts: Parts) -> list[Parts]:
-        """Return the choices in which one group of layers that share a function, a path or a variant has another."""
+    def group_moves(self, parts: Parts, *, shapes: bool = False) -> list[Parts]:
+        """Return the choices in which one group of layers that share a function, a path or a variant has another.
+
+        `shapes`: or one group of layers of one shape.
+        """
         groups: dict[object, list[Part]] = {}
         for part in parts:
             if len(part.kind.moves) > 1:
                 code, family = part.facts.code, part.facts.code.family
-                for key in (code.shared, (family, "family"), (family[:2], "variant"), (family[0], "kernel")):
+                keys = (code.shared, (family, "family"), (family[:2], "variant"), (family[0], "kernel"))
+                for key in (*keys, code.literal) if shapes else keys:
                     groups.setdefault(key, []).append(part)
         found: dict[tuple[tuple[Part, str], ...], dict[Part, str]] = {}
         for members in groups.values():
@@ -151,20 +146,18 @@ class Alike:
         return [_moved(parts, move) for move in found.values()]
 
 
-def _told_apart(members: Sequence[int], ends: Sequence[int]) -> set[int]:
-    """Return the first of the members between the ends of parts, and those that are the ends of their own."""
-    after = (bisect_right(members, end) for end in ends)
-    return {members[0], members[-1], *(members[at] for at in after if at < len(members))}
+def cycles_of(parts: Parts, *, guessed: bool = False) -> int:
+    """Return the cycles of a choice; `guessed`: also those of kernels that were not measured."""
+    return sum(len(p.members) * (p.facts.guess if guessed else p.facts.cycles) for p in parts)
 
 
-def _moved(parts: Parts, move: Mapping[Part, str], only: int | None = None) -> Parts:
-    """Return the choice in which parts have another variant, of one part the layer `only`."""
+def _moved(parts: Parts, move: Mapping[Part, str], count: int | None = None) -> Parts:
+    """Return the choice in which parts have another variant, or so many first layers of each."""
     found = {(p.kind, p.variant): p.members for p in parts}
     for part, variant in move.items():
-        at = 0 if only is None else bisect_left(part.members, only)
-        end = len(part.members) if only is None else at + 1
-        found[part.kind, part.variant] = part.members[:at] + part.members[end:]
-        found[part.kind, variant] = tuple(sorted(found.get((part.kind, variant), ()) + part.members[at:end]))
+        moved = part.members[:count]
+        found[part.kind, part.variant] = part.members[len(moved) :]
+        found[part.kind, variant] = tuple(sorted(found.get((part.kind, variant), ()) + moved))
     left = [Part(*of, members) for of, members in found.items() if members]
     return tuple(sorted(left, key=lambda part: part.members[0]))
 

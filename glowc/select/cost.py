@@ -2,9 +2,9 @@
 
 The coefficients are measured: scripts/fit_costs.py counts single layers under QEMU, their cycles on a chip of the CPU
 that the file names, and writes boards/_costs/<cpu>.json. Instructions and cycles of a call are sums of coefficient x
-feature (`glowc.kernels.features`), bytes of a function a + b x lines of its C. All are fitted per kernel, variant, path
-of the variant, form of its weights or operation (`key_of`), and way of printing (`MODES`). What variants state
-themselves counts where nothing was measured.
+feature (`glowc.kernels.features`). All are fitted per kernel, variant, path of the variant, form of its weights or
+operation (`key_of`), and way of printing (`MODES`). What variants state themselves counts where nothing was measured.
+Bytes of code are those of glowc/select/code.py.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from glowc.kernels.choice import guessed_insns, variant_of
 from glowc.kernels.features import features
 from glowc.paths import data_dir
 from glowc.program.ir import Instr
+from glowc.select.code import CodeSizes, parse_code
 
 SINGLE = "single"  # of a gather
 MODES = ("size", "shared", "literal")
@@ -87,13 +88,11 @@ class Cost:
 class Fit:
     """One fitted kernel: coefficients of the features for its instructions and its cycles.
 
-    `error` is the relative error of the cycles of a layer that was left out of the fit (root of the mean square),
-    `text` (a, b) of bytes a + b x lines.
+    `error` is the relative error of the cycles of a layer that was left out of the fit (root of the mean square).
     """
 
     insns: Mapping[str, float]
     cycles: Mapping[str, float]
-    text: tuple[float, float]
     error: float
     samples: int
 
@@ -112,17 +111,13 @@ class Fit:
 class Costs:
     """The costs of one CPU; empty for a CPU of a family that nothing is known of.
 
-    `functions` are bytes of the runtime's functions by name, `uses` which of them a kernel needs, `base` the bytes of a
-    program besides its kernels: fixed, and per layer. `reread_cycles` are those of the chip for a byte of constants
-    that it reads again from the flash, as its cache is small; 0 where that was not told apart. `stack` is what
-    `glowc.select.estimate` reads.
+    `reread_cycles` are those of the chip for a byte of constants that it reads again from the flash, as its cache is
+    small; 0 where that was not told apart. `stack` is what `glowc.select.stack` reads.
     """
 
     cpu: str = ""
     kernels: Mapping[str, Mapping[str, Fit]] = field(default_factory=dict)
-    uses: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    functions: Mapping[str, int] = field(default_factory=dict)
-    base: tuple[float, float] = (0.0, 0.0)
+    code: CodeSizes = field(default_factory=CodeSizes)
     cycles_per_insn: float = 1.0
     reread_cycles: float = 0.0
     stack: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -151,18 +146,9 @@ class Costs:
         """Return what a call of so many instructions takes, roughly."""
         return Cost(insns, round(insns * self.cycles_per_insn))
 
-    def text(self, instr: Instr, mode: str, lines: int) -> float:
+    def text(self, instr: Instr, way: int, lines: int) -> float:
         """Return the predicted bytes of a function of `lines` lines of C, without the functions that it calls."""
-        fit = self.fit(instr, mode)
-        return 12.0 * lines if fit is None else fit.text[0] + fit.text[1] * lines
-
-    def callees(self, instr: Instr) -> frozenset[str]:
-        """Return the runtime's functions that the kernel calls, directly or not, or those that are as large.
-
-        A layer that ends in TensorFlow Lite's multiplier and shift calls functions like those of one with a scale.
-        """
-        key = key_of(instr)
-        return self.uses.get(key) or self.uses.get(_floating(key), frozenset())
+        return self.code.text(keys_like(key_of(instr)), way, lines)
 
 
 def parse_costs(data: Mapping[str, Any], cycles_per_insn: float = 1.0) -> Costs:
@@ -170,15 +156,12 @@ def parse_costs(data: Mapping[str, Any], cycles_per_insn: float = 1.0) -> Costs:
 
     def fit(entry: Mapping[str, Any]) -> Fit:
         cycles = entry.get("cycles") or {name: c * cycles_per_insn for name, c in entry["insns"].items()}
-        return Fit(entry["insns"], cycles, (entry["text"][0], entry["text"][1]), entry["error"], entry["samples"])
+        return Fit(entry["insns"], cycles, entry["error"], entry["samples"])
 
-    kernels = {
-        key: {mode: fit(values) for mode, values in entry["modes"].items()} for key, entry in data["kernels"].items()
-    }
-    uses = {key: frozenset(entry["uses"]) for key, entry in data["kernels"].items()}
-    base = (data["base"][0], data["base"][1])
+    kernels = {key: {mode: fit(values) for mode, values in modes.items()} for key, modes in data["kernels"].items()}
+    code = parse_code(data["code"]) if "code" in data else CodeSizes()
     reread, stack = data.get("reread_cycles", 0.0), data.get("stack", {})
-    return Costs(data["cpu"], kernels, uses, data["functions"], base, cycles_per_insn, reread, stack)
+    return Costs(data["cpu"], kernels, code, cycles_per_insn, reread, stack)
 
 
 @cache

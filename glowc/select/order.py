@@ -14,7 +14,7 @@ from glowc.kernels.base import KernelVariant
 from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features
 from glowc.program.ir import Instr, scratch_bytes
-from glowc.select.alike import Alike, Parts, alike_of, differs_in_constants, saves_constants
+from glowc.select.alike import Alike, Parts, alike_of, cycles_of, differs_in_constants, saves_constants
 from glowc.select.budgets import (
     SPARE_WORDS,
     Choice,
@@ -189,10 +189,7 @@ def _fit_constants(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> 
 
 
 def _save_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Order:
-    """Return the order in which variants with less code stand for others that hardly take fewer cycles.
-
-    They need only functions of the runtime that the program has anyway: the bytes of others are not known well.
-    """
+    """Return the order in which variants with less code stand for others that hardly take fewer cycles."""
     alike = Alike(layers, _trusted(layers, orders, pricing), pricing)
     chosen = alike.parts({name: names[0] for name, names in orders.items()})
     now = alike.price(chosen)
@@ -202,18 +199,18 @@ def _save_code(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> Orde
         saves = price.code < now.code and price.constants <= now.constants
         return worth * (now.code - price.code) - (price.cycles - now.cycles) if saves else -math.inf
 
+    def may_gain(move: Parts) -> bool:
+        more = cycles_of(move) - now.cycles
+        return more < worth * now.code and more < worth * (now.code - alike.code_of_both(chosen, move))
+
     for _ in range(_MAX_STEPS):
-        there = _callees(chosen)
-        moves = [(alike.price(move), move) for move in alike.group_moves(chosen) if _callees(move) <= there]
+        found = filter(may_gain, alike.group_moves(chosen, shapes=True))
+        moves = [(alike.price(move), move) for move in found]
         best = max(moves, key=lambda move: gain(move[0]), default=(now, chosen))
         if gain(best[0]) <= 0:
             break
         now, chosen = best
     return _first(alike.choice(chosen), orders)
-
-
-def _callees(parts: Parts) -> set[str]:
-    return {name for part in parts for name in part.facts.code.callees}
 
 
 def _trusted(layers: Sequence[Layer], orders: Order, pricing: Pricing) -> dict[str, set[str]]:

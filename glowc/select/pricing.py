@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from glowc.codegen.headers import reached
 from glowc.codegen.kernels import Helpers, Identity, args_struct, identity, render_function
-from glowc.codegen.view import Family, family, literal_families, literal_kernels
+from glowc.codegen.view import Family, family, headers_of, literal_families, literal_kernels
 from glowc.graph.scope import once
 from glowc.kernels.features import work_of
 from glowc.program.ir import Instr, Program
 from glowc.select.candidates import Layer, Tuned
+from glowc.select.code import way_of
 from glowc.select.cost import Cost, Costs
 
 _DOUBT = 3  # times what is guessed of a kernel that was never measured, where it would replace another one
 MOST_INSNS = 1.25  # times those of another variant: chips with a CPU differ in what they wait for, not in what they run
-_INLINED = 0.92  # of code measured function by function is left when functions called once become parts of their caller
 
 Modes = Callable[[Instr], str]
 """How a call is printed: one of MODES."""
@@ -51,7 +53,6 @@ class Code:
     family: Family
     literal: Identity
     shared: Identity
-    callees: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class Pricing:
         self._taken: dict[object, tuple[int, int]] = {}  # cycles and guesses, by all that they follow from
         self._of_instr: dict[int, tuple[Instr, Code]] = {}
         self._known: dict[Identity, Code] = {}
-        self._texts: dict[Identity, Mapping[str, float]] = {}
+        self._pieces: dict[tuple[Identity, int], Mapping[str, float]] = {}
+        self._prints: dict[Identity, _Print] = {}
         self._codes: dict[object, float] = {}
 
     def facts(self, instr: Instr) -> Facts:
@@ -97,8 +99,7 @@ class Pricing:
         if id(instr) not in self._of_instr:
             literal = identity(instr, literal=True)
             if literal not in self._known:
-                shared, callees = identity(instr, literal=False), self.costs.callees(instr)
-                self._known[literal] = Code(instr, family(instr), literal, shared, callees)
+                self._known[literal] = Code(instr, family(instr), literal, identity(instr, literal=False))
             self._of_instr[id(instr)] = instr, self._known[literal]
         return self._of_instr[id(instr)][1]
 
@@ -119,40 +120,62 @@ class Pricing:
 
     def code(self, instrs: Sequence[Instr]) -> float:
         """Return the predicted bytes of code of a program of these instructions."""
-        codes = [self._code(i) for i in instrs]
-        return self.code_of(codes, codes, len(instrs))
+        return self.code_of([self._code(i) for i in instrs], len(instrs))
 
-    def code_of(self, first: Iterable[Code], last: Sequence[Code], count: int) -> float:
-        """Return the predicted bytes of code of so many calls, whose code begins and ends to be called in an order.
-
-        Of a helper that functions share, the last one tells the bytes.
-        """
-        key = count, tuple(dict.fromkeys(first)), tuple(dict.fromkeys(reversed(last)))
+    def code_of(self, codes: Iterable[Code], count: int) -> float:
+        """Return the predicted bytes of code of so many calls, which have these codes."""
+        key = count, tuple(dict.fromkeys(codes))
         if key not in self._codes:
             self._codes[key] = self._bytes(*key)
         return self._codes[key]
 
-    def _bytes(self, count: int, first: Sequence[Code], last: Sequence[Code]) -> float:
+    def _bytes(self, count: int, codes: Sequence[Code]) -> float:
         shapes: dict[Family, set[Identity]] = {}
-        for code in first:
+        for code in codes:
             shapes.setdefault(code.family, set()).add(code.literal)
         literal = literal_families(shapes, self.opt)
-        texts: dict[str, float] = {}
-        for code in (*first, *reversed(last)):
-            texts |= self._text(code, code.family in literal)
-        called = sum(self.costs.functions.get(n, 0) for n in {n for code in first for n in code.callees})
-        fixed, per_layer = self.costs.base
-        return _INLINED * (sum(texts.values()) + called + fixed + per_layer * count)
+        printed = [(code.literal if code.family in literal else code.shared, code) for code in codes]
+        calls = Counter(self._print(*found).function for found in printed)
+        pieces: dict[str, float] = {}
+        merged: dict[str, set[str]] = {name: set() for name in self.costs.code.merged}
+        for key, code in printed:
+            function = self._print(key, code).function
+            for piece, size in self._taken_by(code, key, constant=calls[function] == 1).items():
+                pieces[piece] = max(pieces.get(piece, 0.0), size)
+                if piece in merged:
+                    merged[piece].add(function)
+        for name, users in merged.items():
+            if len(users) == 1:
+                pieces[name] *= self.costs.code.merged[name]
+        return sum(pieces.values()) + self.costs.code.besides(count, self.opt)
 
-    def _text(self, code: Code, literal: bool) -> Mapping[str, float]:
-        """Return the predicted bytes of a function and of each of its helpers, which others may have as well."""
-        key = code.literal if literal else code.shared
-        if key not in self._texts:
-            mode = "size" if self.opt == "size" else "literal" if literal else "shared"
-            lines = _lines((code, key))
-            taken = self.costs.text(code.instr, mode, sum(lines.values())) / sum(lines.values())
-            self._texts[key] = {text: count * taken for text, count in lines.items()}
-        return self._texts[key]
+    def _taken_by(self, code: Code, key: Identity, *, constant: bool) -> Mapping[str, float]:
+        """Return the predicted bytes of what others may have as well, by texts and names.
+
+        That is a function, each of its helpers, and the functions of the runtime. Numbers that all calls share are
+        `constant` to the compiler as if they were printed.
+        """
+        way = way_of(self.opt, literal=constant)
+        if (key, way) not in self._pieces:
+            lines, leads = self._print(key, code).lines, self._print(key, code).leads
+            taken = self.costs.text(code.instr, way, sum(lines.values())) / sum(lines.values())
+            called = self.costs.code.called(leads, way)
+            self._pieces[key, way] = {**{text: count * taken for text, count in lines.items()}, **called}
+        return self._pieces[key, way]
+
+    def _print(self, key: Identity, code: Code) -> _Print:
+        if key not in self._prints:
+            self._prints[key] = _printed((code, key))
+        return self._prints[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Print:
+    """A function in C; the lines of it and of each of its helpers by their text, and what these lead to."""
+
+    function: str
+    lines: Mapping[str, int]
+    leads: frozenset[str]
 
 
 def _identity(printed: tuple[Code, Identity]) -> Identity:
@@ -160,12 +183,14 @@ def _identity(printed: tuple[Code, Identity]) -> Identity:
 
 
 @once(_identity)
-def _lines(printed: tuple[Code, Identity]) -> Mapping[str, int]:
-    """Return the lines of a function and of each of its helpers, by their text; of code as one of its identities."""
+def _printed(printed: tuple[Code, Identity]) -> _Print:
+    """Return the function of code as one of its identities."""
     code, key = printed
     helpers, struct = Helpers(), None if key == code.literal else args_struct(code.instr, "args_t")
     function = render_function(code.instr, "fn", helpers, "fn", struct)
-    return {text: count_lines(text) for text in (function, *helpers.take().values())}
+    texts = (function, *helpers.take().values())
+    leads = reached("\n".join(texts), headers_of([code.instr]))
+    return _Print(function, {text: count_lines(text) for text in texts}, leads)
 
 
 def count_lines(code: str) -> int:

@@ -27,6 +27,7 @@ from glowc.program.ir import Access, Instr, Operand, scratch_bytes
 from glowc.program.kernel import all_kernels, get_kernel
 from glowc.select import cost as costs_module
 from glowc.select.candidates import Layer, worth_trying
+from glowc.select.code import ANY, WAYS, CodeSizes
 from glowc.select.cost import MODES, Cost, Costs, Fit, key_of, keys_like, load_costs, parse_costs
 from glowc.select.order import cheaper, lean, select
 from tests.conftest import ROOT
@@ -63,9 +64,10 @@ def costs_of(per_mac: dict[str, float], text: dict[str, float] | None = None, er
     """Costs that are a number of cycles per MAC, half of it instructions, and of bytes, for each variant."""
     kernels = {}
     for isa, cost in per_mac.items():
-        fit = Fit({"macs": cost / 2}, {"macs": cost}, ((text or {}).get(isa, 100.0), 0.0), error, 5)
+        fit = Fit({"macs": cost / 2}, {"macs": cost}, error, 5)
         kernels[key_of(conv(isa))] = dict.fromkeys(MODES, fit)
-    return Costs("test", kernels)
+    texts = {key_of(conv(isa)): (((text or {}).get(isa, 100.0), 0.0),) * len(WAYS) for isa in per_mac}
+    return Costs("test", kernels, CodeSizes(texts))
 
 
 def layer(*forms: Instr, live: int = 1000) -> Layer:
@@ -117,7 +119,7 @@ def test_another_way_of_printing_stands_in_one_by_o2_before_that_by_os() -> None
     key = key_of(conv("ref"))
     only = replace(costs, kernels={key: {"literal": costs.kernels[key]["literal"]}})
     assert only.predict(conv("ref"), "size") == costs.predict(conv("ref"), "size")
-    fits = {mode: Fit({}, {"call": cycles}, (0, 0), 0.01, 9) for mode, cycles in (("size", 9), ("shared", 5))}
+    fits = {mode: Fit({}, {"call": cycles}, 0.01, 9) for mode, cycles in (("size", 9), ("shared", 5))}
     assert Costs("test", {key: fits}).predict(conv("ref"), "literal") == Cost(0, 5)
 
 
@@ -133,7 +135,7 @@ def test_fewest_predicted_cycles_win_over_rank_unless_they_are_many_more_instruc
 ) -> None:
     forms = (conv("dsp"), conv("v7m"))
     kernels = {
-        key_of(form): dict.fromkeys(MODES, Fit({"macs": insns}, {"macs": cycles}, (0, 0), 0.01, 9))
+        key_of(form): dict.fromkeys(MODES, Fit({"macs": insns}, {"macs": cycles}, 0.01, 9))
         for form, insns, cycles in zip(forms, (1.0, more), (3.0, 2.0), strict=True)
     }
     assert select([layer(*forms)], Costs("test", kernels), "speed")["conv.0"] == order
@@ -226,12 +228,6 @@ def test_balanced_gives_up_speed_that_hardly_saves_cycles_for_a_kilobyte(more: f
     assert select(layers, costs, "speed")["conv.0"][0] == "dsp"
 
 
-def test_balanced_saves_no_code_by_functions_that_are_not_there() -> None:
-    costs = costs_of({"dsp": 1.0, "v7m": 1.001}, {"dsp": 3000.0, "v7m": 300.0}, error=0.0001)
-    costs = replace(costs, functions={"glow_other": 100}, uses={key_of(conv("v7m")): frozenset({"glow_other"})})
-    assert select([layer(conv("dsp"), conv("v7m"))], costs, "balanced")["conv.0"][0] == "dsp"
-
-
 @pytest.mark.parametrize("opt", ["size", "balanced"])
 def test_code_limit_is_not_kept_at_any_price(opt: str) -> None:
     costs = costs_of({"dsp": 1.0, "v7m": 40.0}, {"dsp": 30_000.0, "v7m": 300.0})
@@ -256,8 +252,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def table(folder: Path, cpu: str) -> None:
     known = load_cpu(cpu)
-    data = {"cpu": cpu, "family": known.family, "features": sorted(known.features), "base": [1, 2], "functions": {},
-            "kernels": {}}  # fmt: skip
+    data = {"cpu": cpu, "family": known.family, "features": sorted(known.features), "kernels": {}}
     (folder / f"{cpu}.json").write_text(json.dumps(data))
 
 
@@ -290,7 +285,8 @@ def test_every_file_is_of_a_known_cpu_and_complete(path: Path) -> None:
                 assert all(c > 0 for c in terms.values()), key
                 assert set(terms) <= set(FEATURES), key
                 assert fit.samples > len(terms) or "chip" not in data, key
-        assert costs.uses[key] <= costs.functions.keys(), key
+    assert costs.code.texts[ANY]
+    assert all(min(sizes) >= 0 for sizes in costs.code.functions.values())
 
 
 FITTED = [path for path in FILES if "chip" in json.loads(path.read_text())]
@@ -361,7 +357,7 @@ def test_fit_finds_the_terms_that_made_the_numbers(fitting: ModuleType) -> None:
     terms, error = fitting.fit([values for values, _ in samples], [n for _, n in samples])
     assert error < 0.005
     unseen = features(conv(size=24))
-    predicted = Fit(terms, terms, (0, 0), error, 12).predict(unseen).cycles
+    predicted = Fit(terms, terms, error, 12).predict(unseen).cycles
     assert predicted == pytest.approx(50 + 3 * unseen["macs"] + 20 * unseen["rows"], rel=0.02)
 
 
@@ -395,7 +391,7 @@ def test_slow_chips_are_measured_with_few_large_layers(fitting: ModuleType) -> N
 
 
 def test_clones_and_parts_belong_to_their_function() -> None:
-    counting = _script("count_costs")
+    counting = _script("fit_code")
     assert counting.plain(".text.glow_x.constprop.0.isra.0") == "glow_x"
     names = {"m_conv_s8__dsp", "m_conv_s8_2__dsp"}
     assert counting.owner_of("m_conv_s8_2__dsp_tile0", names) == "m_conv_s8_2__dsp"
@@ -431,23 +427,20 @@ def test_layers_on_reference_kernels_are_listed_by_their_share_of_the_predicted_
 
 
 def test_kernels_are_added_to_a_file_that_keeps_its_own(fitting: ModuleType) -> None:
-    entry = {"uses": ["f"], "modes": {"size": {"error": 0.2}}}
-    known = {"cpu": "c", "functions": {"f": 1}, "kernels": {"a": {"uses": [], "modes": {}}}}
-    found = {"functions": {"f": 2, "g": 3}, "kernels": {"a": entry, "b": entry}}
-    added = fitting.with_new(known, found)
-    assert added["kernels"] == {"a": {"uses": [], "modes": {}}, "b": entry}
-    assert (added["functions"], added["cpu"]) == ({"f": 1}, "c")
-    assert fitting.with_new(known, found, ["a*"])["kernels"] == {"a": entry}
+    modes = {"size": {"error": 0.2}}
+    known = {"cpu": "c", "kernels": {"a": {}}}
+    found = {"kernels": {"a": modes, "b": modes}}
+    assert fitting.with_new(known, found) == {"cpu": "c", "kernels": {"a": {}, "b": modes}}
+    assert fitting.with_new(known, found, ["a*"])["kernels"] == {"a": modes}
 
 
 def test_ways_of_printing_that_are_kept_stay_as_the_file_has_them(fitting: ModuleType) -> None:
     def table(**samples: int) -> dict[str, object]:
-        modes = {mode: {"error": 0.0, "samples": n} for mode, n in samples.items()}
-        return {"functions": {}, "kernels": {"a": {"uses": [], "modes": modes}}}
+        return {"kernels": {"a": {mode: {"error": 0.0, "samples": n} for mode, n in samples.items()}}}
 
     known, found = table(size=30, shared=40), table(shared=12, literal=6)
-    whole = fitting.with_new(known, found, ["a"])["kernels"]["a"]["modes"]
-    kept = fitting.with_new(known, found, ["a"], ["size"])["kernels"]["a"]["modes"]
+    whole = fitting.with_new(known, found, ["a"])["kernels"]["a"]
+    kept = fitting.with_new(known, found, ["a"], ["size"])["kernels"]["a"]
     assert {mode: fit["samples"] for mode, fit in whole.items()} == {"shared": 12, "literal": 6}
     assert {mode: fit["samples"] for mode, fit in kept.items()} == {"size": 30, "shared": 12, "literal": 6}
 
@@ -468,7 +461,7 @@ def test_kernel_with_another_ending_costs_what_the_first_one_does_and_its_output
 
     samples, unseen = [features(conv(size=n)) for n in (4, 5, 7, 9)], features(conv(size=40))
     terms, _ = fitting.fit(samples, [cycles(values) for values in samples], like=first)
-    assert Fit(terms, terms, (0, 0), 0, 4).predict(unseen).cycles == pytest.approx(cycles(unseen), rel=0.02)
+    assert Fit(terms, terms, 0, 4).predict(unseen).cycles == pytest.approx(cycles(unseen), rel=0.02)
     modes = {"size": {}, "literal": {"cycles": first}}
     assert fitting.fit_of([{}, modes], "shared") == {"cycles": first}
     assert fitting.fit_of([{}], "shared") is None
@@ -477,7 +470,7 @@ def test_kernel_with_another_ending_costs_what_the_first_one_does_and_its_output
 @pytest.mark.usefixtures("fitting")
 def test_few_layers_replace_what_a_file_has_where_they_halve_its_error(fitting: ModuleType) -> None:
     target, counting = sys.modules["count_costs"].target_of("stm32l4r5"), sys.modules["count_costs"]
-    measured, key = counting.Measured(base=[(1, 100), (2, 150)]), "conv_s8.ref..s8"
+    measured, key = counting.Measured(), "conv_s8.ref..s8"
     for n in range(4, 14):
         values = features(conv(size=n))
         measured.add(
@@ -485,7 +478,7 @@ def test_few_layers_replace_what_a_file_has_where_they_halve_its_error(fitting: 
         )
 
     def kernels(cycles: float, *, quick: bool = True) -> dict[str, object]:
-        known = {key: {"modes": {"shared": {"insns": {"macs": 6.0}, "cycles": {"macs": cycles}, "samples": 9}}}}
+        known = {key: {"shared": {"insns": {"macs": 6.0}, "cycles": {"macs": cycles}, "samples": 9}}}
         found: dict[str, object] = fitting.table_of(target, measured, known, quick=quick)["kernels"]
         return found
 

@@ -211,4 +211,4 @@ def test_limit_of_flash_counts_the_code_that_several_models_share(glowc: Glowc) 
     argv = ("compile", f"a={DIGITS}", f"b={DIGITS}", "-b", "mps2-an386", "--share-weights", "-o")
     done = glowc(*argv, "out", "--flash-limit", "32K")
     assert done.status == 0, done.err
-    refused(glowc, *argv, "new", "--flash-limit", "12K", says=["12,288 are allowed"], hint="share more", status=3)
+    refused(glowc, *argv, "new", "--flash-limit", "11K", says=["11,264 are allowed"], hint="share more", status=3)

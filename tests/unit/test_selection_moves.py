@@ -16,18 +16,16 @@ class Pricing:
 
     def __init__(self) -> None:
         self.codes: dict[str, Code] = {}
-        self.orders: list[tuple[str, ...]] = []
 
     def facts(self, instr: Any) -> Facts:
         """Return what is known of an instruction."""
         name, cycles = instr.variant, len(instr.variant)
         family = "fc_s8", name, ""
-        code = Code(instr, family, (name, "literal"), ("shared",), frozenset())  # type: ignore[arg-type]
+        code = Code(instr, family, (name, "literal"), ("shared",))  # type: ignore[arg-type]
         return Facts(cycles, cycles, self.codes.setdefault(name, code))
 
-    def code_of(self, first: Sequence[Code], last: Sequence[Code], count: int) -> float:
-        """Return the bytes of code; the order of the functions is noted."""
-        self.orders.append(tuple(code.family[1] for code in first))
+    def code_of(self, codes: Sequence[Code], count: int) -> float:
+        """Return the bytes of code."""
         return float(count)
 
 
@@ -57,15 +55,7 @@ def test_layers_that_are_alike_move_together_and_the_first_one_alone() -> None:
     parts = found.parts(dict.fromkeys("abcd", "x"))
     assert named(found, found.group_moves(parts)) == [dict.fromkeys("abcd", "y")]
     singles = named(found, found.single_moves(parts, any_other))
-    assert singles == [{**dict.fromkeys("abcd", "x"), name: "y"} for name in "abd"]  # c is as b, but for its place
-
-
-def test_a_layer_between_others_is_weighed_for_each_place_among_them() -> None:
-    """Where functions are first and last called decides what helpers that they share count as."""
-    layers = [layer(name, "x", "y", sizes={"x": 8, "y": 4}) for name in "abcdefg"]
-    found = alike(layers, "x", "y")
-    singles = named(found, found.single_moves(found.parts({**dict.fromkeys("abcdefg", "x"), "d": "y"}), any_other))
-    assert [next(n for n in "abcefg" if move[n] == "y") for move in singles if move["d"] == "y"] == list("abeg")
+    assert singles == [{**dict.fromkeys("abcd", "x"), "a": "y"}]
 
 
 def test_choices_are_weighed_once_however_many_layers_are_alike() -> None:
@@ -74,11 +64,11 @@ def test_choices_are_weighed_once_however_many_layers_are_alike() -> None:
         found = alike(layers, "x", "yy")
         parts = found.parts({x.name: "x" for x in layers})
         moves = [*found.single_moves(parts, any_other), *found.group_moves(parts)]
-        assert [found.price(move).cycles for move in moves] == [count + 1] * 3 + [2 * count]
-        assert [found.price(move).constants for move in moves] == [8 * count - 4] * 3 + [4 * count]
+        assert [found.price(move).cycles for move in moves] == [count + 1, 2 * count]
+        assert [found.price(move).constants for move in moves] == [8 * count - 4, 4 * count]
         return len(moves)
 
-    assert weighed(8) == weighed(64) == 4
+    assert weighed(8) == weighed(64) == 2
 
 
 def test_a_constant_of_several_layers_counts_once() -> None:
