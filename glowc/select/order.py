@@ -34,7 +34,7 @@ _KB_WORTH = 0.03  # share of the cycles that a kilobyte of code must save at `si
 _KB_WORTH_FORCED = 0.003  # the same at `balanced`, where constants give way to their bound
 _KB_MOST_FORCED = 0.1  # of the cycles, that a kilobyte less of them may cost there
 _KB_WORTH_BALANCED = 0.0005  # the same at `balanced`, whatever the limit
-_SURE = 0.9  # of a limit of code is aimed at: predictions are off by as much as a tenth
+_SURE = {"size": 0.8, "balanced": 0.9}  # of a limit is aimed at: predictions are off, and places part functions
 _ARENA_SHARE = 0.15
 ARENA_BYTES = 8 * KB
 _MAX_STEPS = 200
@@ -75,7 +75,7 @@ def select(
     small = [replace(x, forms=tuple(f for f in x.forms if f.variant in allowed[x.name])) for x in layers]
     pricing = Pricing(costs, tuned, opt, mode_of, {x.name: x.form(orders[x.name][0]) for x in layers})
     usual = [_without(x, lambda v: v.like != "") for x in small]
-    code = _fit_code(usual, kept, pricing, round(_SURE * (code_limit or CODE_LIMITS[opt])))
+    code = _fit_code(usual, kept, pricing, round(_SURE[opt] * (code_limit or CODE_LIMITS[opt])))
     cheap = _save_code(usual, _fit_constants(usual, code, pricing), pricing)
     fitted = _force_constants(small, cheap, pricing)
     return {name: tuple(dict.fromkeys((*fitted[name], *names))) for name, names in orders.items()}
