@@ -22,6 +22,12 @@
 #define GLOW_MVE_FUNCTION GLOW_HOT GLOW_MVE_UNUSED __attribute__((naked, noinline, noclone)) static
 #endif
 
+/* The output channels whose constants a data cache keeps while all pixels are computed; those of four have `group` bytes. */
+GLOW_INLINE int32_t glow_mve_block(int32_t group) {
+  const int32_t groups = 16384 / group;
+  return groups > 1 ? 4 * groups : 4;
+}
+
 /* The numbers of lanes. Not by the intrinsic: VIDUP adds 4 to its register, and GCC 12 then reads the register for a
  * constant 4 elsewhere, but puts the 0 from before the addition there. */
 #define GLOW_MVE_INDEX(bits, V)                                                    \

@@ -82,7 +82,7 @@ def scratch_bytes(instr: Instr) -> int:
 
 def overlap_bytes(instr: Instr) -> int:
     """Return 0 where outputs over inputs would keep blocks of channels from being computed one after the other."""
-    return 0 if isinstance(instr.plan, ConvPlan) and instr.plan.block else 1
+    return 0 if instr.plan.reads_weights_once else 1
 
 
 LAYER = replace(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from glowc.kernels.common.constants import LayerPlan
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.shared import GROUP, block_of
+from glowc.kernels.mve.shared import GROUP, in_blocks
 from glowc.kernels.mve.stream import VECTOR, end_bytes, in_vectors, suffix_of
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
@@ -104,18 +104,14 @@ class Unrolled(Plan):
 class ConvPlan(LayerPlan):
     """How a convolution reads the inputs of a pixel. Biases and scales are in the stream of weights.
 
-    `end`: by which functions sums become codes (`stream.end_of`); `code`: what multiplies, if it is printed. `block`
-    output channels of all pixels are computed before the next ones, where no output lies over an input; 0: all.
+    `end`: by which functions sums become codes (`stream.end_of`); `code`: what multiplies, if it is printed.
+    With `reads_weights_once` some output channels of all pixels are computed before the next ones, where no output lies
+    over an input.
     """
 
     end: str
     code: Unrolled | None = None
-    block: int = 0
-
-    @property
-    def reads_weights_once(self) -> bool:
-        """True of blocks of channels."""
-        return self.block > 0
+    reads_weights_once: bool = False
 
     @property
     def ends_bytes(self) -> int:
@@ -303,7 +299,7 @@ def _in_place(shape: Conv, end: str, function: str) -> ConvPlan:
         return RunPlan(end=end, run=run, held=shape.in_c, merged=rows_are_one(shape))
     if code := _unrolled(shape, end, function):
         return UnrolledPlan(end=end, code=code, merged=rows_are_one(shape))
-    return PointPlan(end=end, merged=rows_are_one(shape), block=_block(shape, end))
+    return PointPlan(end=end, merged=rows_are_one(shape), reads_weights_once=_once(shape, end))
 
 
 def _unrolled(shape: Conv, end: str, function: str) -> Unrolled | None:
@@ -360,11 +356,13 @@ def _rows(shape: Conv, end: str) -> ConvPlan:
     k_h = shape.k_h
     whole = shape.k_w * shape.in_c % VECTOR == 0
     steps, two = (2 * k_h + 6, 4) if whole else (6 * k_h + 4, 3 * k_h + 2)
-    return WindowRowsPlan(end=end, steps=steps, two=two, listed=_fits(shape, steps), block=_block(shape, end))
+    return WindowRowsPlan(
+        end=end, steps=steps, two=two, listed=_fits(shape, steps), reads_weights_once=_once(shape, end)
+    )
 
 
-def _block(shape: Conv, end: str) -> int:
-    return block_of(GROUP * shape.inputs + end_bytes(end), shape.out_c, shape.out_h * shape.out_w)
+def _once(shape: Conv, end: str) -> bool:
+    return in_blocks(GROUP * shape.inputs + end_bytes(end), shape.out_c, shape.out_h * shape.out_w)
 
 
 def _has_table(shape: Conv) -> bool:

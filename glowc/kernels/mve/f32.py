@@ -9,7 +9,7 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.attend import by_fours, of_codes
 from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.features import Stated
-from glowc.kernels.mve.shared import FAST, GROUP, PAIRWISE, accepts_rows, block_of
+from glowc.kernels.mve.shared import FAST, GROUP, PAIRWISE, accepts_rows, in_blocks
 from glowc.kernels.shapes import Conv, MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -28,17 +28,12 @@ class FloatPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatConvPlan(FloatPlan):
-    """`direct`: rows of a window are read in place, where it lies inside of the image. `block` output channels of all
-    pixels are computed before the next ones, where no output lies over an input; 0: all.
+    """`direct`: rows of a window are read in place, where it lies inside of the image. With `reads_weights_once`
+    some output channels of all pixels are computed before the next ones, where no output lies over an input.
     """
 
     direct: bool
-    block: int = 0
-
-    @property
-    def reads_weights_once(self) -> bool:
-        """True of blocks of channels."""
-        return self.block > 0
+    reads_weights_once: bool = False
 
 
 def _weight_kind(instr: Instr) -> DType:
@@ -71,13 +66,13 @@ def prepare_conv(_: Arrays, instr: Instr) -> Prepared:
     shape, kind = Conv.of(instr), _weight_kind(instr)
     dense = shape.in_ch == 1 and shape.in_col == shape.in_c
     direct = dense and (shape.dil_w == 1 or shape.k_w == 1)
-    block = block_of(GROUP * shape.inputs * kind.bytes, shape.out_c, shape.out_h * shape.out_w // 2) if direct else 0
-    return Prepared(plan=FloatConvPlan(int8_weights=kind is DType.S8, direct=direct, block=block))
+    once = direct and in_blocks(GROUP * shape.inputs * kind.bytes, shape.out_c, shape.out_h * shape.out_w // 2)
+    return Prepared(plan=FloatConvPlan(int8_weights=kind is DType.S8, direct=direct, reads_weights_once=once))
 
 
 def overlap_bytes(instr: Instr) -> int:
     """Return 0 where outputs over inputs would keep blocks of channels from being computed one after the other."""
-    return 0 if isinstance(instr.plan, FloatConvPlan) and instr.plan.block else 1
+    return 0 if instr.plan.reads_weights_once else 1
 
 
 def prepare_fc(_: Arrays, instr: Instr) -> Prepared:

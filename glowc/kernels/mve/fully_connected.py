@@ -12,7 +12,7 @@ from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import RowsPlan, with_singles
-from glowc.kernels.mve.shared import FAST, GROUP, block_of, has_centred_codes
+from glowc.kernels.mve.shared import FAST, GROUP, has_centred_codes, in_blocks
 from glowc.kernels.mve.stream import end_bytes, end_of, group_records, stream, streamed
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
@@ -24,18 +24,13 @@ from glowc.program.kernel import Arrays
 class FullyConnectedPlan(RowsPlan):
     """`one_row`: the function takes no stack for pairs of rows; `end`: by which functions sums become codes.
 
-    "shared": all channels of one row have one scale, which is not in the stream. `block` outputs of all rows are
-    computed before the next ones, 0: all.
+    "shared": all channels of one row have one scale, which is not in the stream. With
+    `reads_weights_once` some outputs of all rows are computed before the next ones.
     """
 
     one_row: bool
     end: str
-    block: int = 0
-
-    @property
-    def reads_weights_once(self) -> bool:
-        """True of blocks of outputs."""
-        return self.block > 0
+    reads_weights_once: bool = False
 
     @property
     def end_bytes(self) -> int:
@@ -58,8 +53,8 @@ def prepare(constants: Arrays, instr: Instr, *, shares: bool = True) -> Prepared
     packed = stream(weights, constants["bias"], None if shared else ends, instr.int_("in_zp"))
     scale = {"scale": ends.words[:1].view(np.float32)} if shared else {}
     end = end_of(ends, instr)
-    block = block_of(GROUP * shape.in_k + end_bytes(end), shape.out_n, shape.rows)
-    plan = FullyConnectedPlan(one_row=shape.rows == 1, end="shared" if shared else end, block=block)
+    once = in_blocks(GROUP * shape.in_k + end_bytes(end), shape.out_n, shape.rows)
+    plan = FullyConnectedPlan(one_row=shape.rows == 1, end="shared" if shared else end, reads_weights_once=once)
     return Prepared({"weights": packed, **ends.empty, **scale}, plan)
 
 

@@ -12,20 +12,16 @@ from glowc.program.kernel import Arrays
 FAST = KernelVariant("mve", also=frozenset({"mve-fp"}), rank=20)
 _LEAST = 2.0**-40
 GROUP = 4  # output channels
-_CACHED_BYTES, _BLOCK_BYTES = 24 << 10, 16 << 10  # of weights that a data cache keeps, and a block of others
+_CACHED_BYTES = 24 << 10  # of weights that a data cache keeps
 _PAIR = 2  # pixels that read weights once
 
 
-def block_of(group_bytes: int, outputs: int, pixels: int) -> int:
-    """Return the outputs whose weights a data cache keeps for all pixels, 0: all of them, or there are two pixels.
+def in_blocks(group_bytes: int, outputs: int, pixels: int) -> bool:
+    """Say whether some outputs of all pixels are computed before the next ones: a data cache does not keep the weights.
 
     `group_bytes` are those of the constants of four outputs.
     """
-    groups = -(-outputs // GROUP)
-    if groups * group_bytes <= _CACHED_BYTES or pixels <= _PAIR:
-        return 0
-    parts = -(-groups // max(_BLOCK_BYTES // group_bytes, 1))
-    return GROUP * -(-groups // parts)
+    return -(-outputs // GROUP) * group_bytes > _CACHED_BYTES and pixels > _PAIR
 
 
 def are_codes(instr: Instr, *roles: str) -> bool:
