@@ -7,7 +7,7 @@
 #include "glow_neon.h"
 
 /* The largest of n codes. */
-static inline int8_t glow_neon_largest(const int8_t *x, int32_t n) {
+static inline int8_t glow_neon_largest_s8(const int8_t *x, int32_t n) {
   int8_t max = -128;
   for (int32_t k = 0; n < 16 && k < n; k++) {
     max = x[k] > max ? x[k] : max;
@@ -84,7 +84,7 @@ static inline void glow_neon_softmax_sums(glow_neon_rows4_t *rows, const float *
   float sum3 = 0.0f;
   int32_t k = 0;
   for (int32_t r = 0; r < 4; r++) {
-    rows->max[r] = glow_neon_largest(rows->x[r], n);
+    rows->max[r] = glow_neon_largest_s8(rows->x[r], n);
   }
   const int8_t *const x0 = rows->x[0];
   const int8_t *const x1 = rows->x[1];
