@@ -18,6 +18,7 @@ from glowc.kernels.common.float_shift import float_form
 from glowc.kernels.mve import conv, conv_plans
 from glowc.kernels.mve.add import short_sum
 from glowc.kernels.mve.depthwise import nine_taps, pairs_fit
+from glowc.kernels.mve.shared import overlap_bytes
 from glowc.kernels.mve.stream import folded_bias, stream
 from glowc.kernels.shapes import Conv, axis_keys
 from glowc.ops.binary_codes import add_codes
@@ -211,7 +212,7 @@ def test_some_channels_of_all_pixels_come_first_where_no_data_cache_keeps_the_we
     plan = conv_plans.choose_plan(case.instr, "scaled")
     assert isinstance(plan, conv_plans.WindowRowsPlan)
     assert plan.reads_weights_once == once
-    assert conv.overlap_bytes(replace(case.instr, plan=plan)) == (0 if once else 1)
+    assert overlap_bytes(replace(case.instr, plan=plan)) == (0 if once else 1)
 
 
 @pytest.mark.parametrize(("c", "w"), [(48, 3), (16, 9)])

@@ -23,7 +23,7 @@ from glowc.kernels.mve.conv_plans import (
     rows_are_one,
     table_bytes,
 )
-from glowc.kernels.mve.shared import FAST, has_centred_codes
+from glowc.kernels.mve.shared import FAST, has_centred_codes, overlap_bytes
 from glowc.kernels.mve.stream import end_of, group_records, stream, streamed
 from glowc.kernels.shapes import Conv
 from glowc.program.ir import Instr, Plan
@@ -78,11 +78,6 @@ def scratch_bytes(instr: Instr) -> int:
     """Return the bytes of pixels, of a table and of steps; the definition needs none."""
     plan = instr.plan
     return plan.scratch_bytes(Conv.of(instr)) if isinstance(plan, ConvPlan) else 0
-
-
-def overlap_bytes(instr: Instr) -> int:
-    """Return 0 where outputs over inputs would keep blocks of channels from being computed one after the other."""
-    return 0 if instr.plan.reads_weights_once else 1
 
 
 LAYER = replace(

@@ -9,7 +9,7 @@ from glowc.kernels.base import Prepared
 from glowc.kernels.common.attend import by_fours, of_codes
 from glowc.kernels.common.recurrent import in_fours
 from glowc.kernels.features import Stated
-from glowc.kernels.mve.shared import FAST, GROUP, PAIRWISE, accepts_rows, in_blocks
+from glowc.kernels.mve.shared import FAST, GROUP, PAIRWISE, accepts_rows, in_blocks, overlap_bytes
 from glowc.kernels.shapes import Conv, MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -68,11 +68,6 @@ def prepare_conv(_: Arrays, instr: Instr) -> Prepared:
     direct = dense and (shape.dil_w == 1 or shape.k_w == 1)
     once = direct and in_blocks(GROUP * shape.inputs * kind.bytes, shape.out_c, shape.out_h * shape.out_w // 2)
     return Prepared(plan=FloatConvPlan(int8_weights=kind is DType.S8, direct=direct, reads_weights_once=once))
-
-
-def overlap_bytes(instr: Instr) -> int:
-    """Return 0 where outputs over inputs would keep blocks of channels from being computed one after the other."""
-    return 0 if instr.plan.reads_weights_once else 1
 
 
 def prepare_fc(_: Arrays, instr: Instr) -> Prepared:

@@ -24,6 +24,11 @@ def in_blocks(group_bytes: int, outputs: int, pixels: int) -> bool:
     return -(-outputs // GROUP) * group_bytes > _CACHED_BYTES and pixels > _PAIR
 
 
+def overlap_bytes(instr: Instr) -> int:
+    """Return 0 where outputs over inputs would keep blocks of channels from being computed one after the other."""
+    return 0 if instr.plan.reads_weights_once else 1
+
+
 def are_codes(instr: Instr, *roles: str) -> bool:
     """Say whether operands are int8."""
     return all(instr.operand(role).type.dtype is DType.S8 for role in roles)
