@@ -24,15 +24,24 @@ _MOST = 61 if sys.platform == "win32" else 1 << 16  # processes of a pool that P
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold Ctrl-C back; processes that are started meanwhile begin with it held."""
+    """Hold Ctrl-C back until the end; processes that are started meanwhile begin with it held.
+
+    The mask is of this thread, which processes inherit. Another thread of this process, as those of numpy's BLAS, may
+    take the signal, so Python's handler waits, too. Only in the main thread.
+    """
     if sys.platform == "win32":  # which cannot
         yield
         return
+    came = Event()
+    handler = signal.signal(signal.SIGINT, lambda *_: came.set())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+    if came.is_set():
+        raise KeyboardInterrupt
 
 
 def end_silently() -> None:

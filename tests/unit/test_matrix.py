@@ -14,13 +14,15 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
+from typing import cast
 
 import pytest
 
 from glowc.machine import matrix_run
 from glowc.machine.matrix import FIGURES, Cell, Result, cells_of, find_models, run_cell
 from glowc.machine.matrix_results import matrix_page, open_store
-from glowc.machine.matrix_run import connect, run_here, run_there
+from glowc.machine.matrix_run import connect, held, run_here, run_there
 from tests.conftest import require_module, require_tool
 from tests.unit.cli_calls import DIGITS, Glowc, accepted, refused
 
@@ -171,6 +173,28 @@ def test_ctrl_c_keeps_what_is_done_and_prints_no_traceback(models: Path, tmp_pat
     assert "Traceback" not in err.read_text()
     assert f"what is done is in {file}" in err.read_text()
     assert err.read_text().endswith("interrupted\n")
+
+
+def test_ctrl_c_that_another_thread_takes_waits_until_processes_have_started() -> None:
+    """The mask of the main thread does not keep the signal from the threads of a library."""
+    over = Event()
+    thread = Thread(target=over.wait)
+    thread.start()
+    done = []
+
+    def starts_processes() -> None:
+        with held():
+            signal.pthread_kill(cast("int", thread.ident), signal.SIGINT)
+            time.sleep(0.1)
+            done.append(True)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            starts_processes()
+    finally:
+        over.set()
+        thread.join()
+    assert done
 
 
 def _children(pid: int) -> bool:
