@@ -54,7 +54,7 @@ test-e2e: setup  ## models x boards under QEMU
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests/e2e
 
 .PHONY: test-cpu
-test-cpu: setup  #- CPU seconds of tests by folder: ARGS="tests/e2e", ARGS="--cache-clear tests" compiles all C again
+test-cpu: setup  #- CPU seconds of tests by function and folder: ARGS="tests/e2e", ARGS="--cache-clear tests" compiles all C again
 	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) -p tests.cpu $(or $(ARGS),tests)
 
 .PHONY: test-real

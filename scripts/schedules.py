@@ -21,12 +21,13 @@ from pathlib import Path
 from ortools.sat.python import cp_model
 
 from glowc.asm.allocate import PLACES, allocate
-from glowc.asm.cores import DualIssue
-from glowc.asm.insn import CORE, Insn, Listing, Loop, Register, instructions, read_first
+from glowc.asm.cores import CORES
+from glowc.asm.insn import CORE, VECTOR, Insn, Listing, Loop, Register, instructions, read_first
 from glowc.asm.isa import ISA, Kind
 from glowc.asm.order import Orders, Steps, dependences, is_order, ordered, orders_of, pressure
 from glowc.asm.write import text
 from glowc.kernels.dsp import pixel_tile, planar_tile, row_tile, winograd_tile
+from glowc.kernels.mve import window_tile
 from glowc.machine.cycles.mca import MODELS, block_cycles
 
 FOLDER = Path(__file__).parent.parent / "boards" / "_schedules"
@@ -89,6 +90,16 @@ def loops(listing: Listing) -> Iterator[Loop]:
                 yield item
 
 
+def runs_of(core: str) -> Iterator[Run]:
+    """Yield the runs that functions for a core have."""
+    if core == window_tile.CORTEX_M55:
+        for taps in range(2, window_tile.MOST + 1):
+            yield Run(window_tile.row(taps, 16), frozenset())
+        return
+    for listing, _ in listings():
+        yield from runs(listing)
+
+
 def times(loop: Loop, every: int) -> tuple[int, ...] | None:
     """Return the places of a step's instructions where one begins every so many cycles, None where none were found."""
     carried = read_first([i for i in loop.body if isinstance(i, Insn)])
@@ -147,21 +158,22 @@ def steps(loop: Loop) -> Steps:
     return Steps(WIDTH, WIDTH * every, places)
 
 
-def cycles(insns: Sequence[Insn]) -> int:
+def cycles(insns: Sequence[Insn], core: str) -> int:
     """Return the cycles of a run."""
-    core = DualIssue()
+    pipeline = CORES[core]()
     for insn in insns:
-        core.issue(insn)
-    return core.time
+        pipeline.issue(insn)
+    return pipeline.time
 
 
-def annealed(run: Run, seed: int) -> tuple[int, ...]:
+def annealed(run: Run, core: str, seed: int) -> tuple[int, ...]:
     """Return a short order of a run."""
     rng, insns = random.Random(seed), run.insns
+    bank = VECTOR if core == window_tile.CORTEX_M55 else CORE
     before = dependences(insns)
     after = [{a for a, those in enumerate(before) if b in those} for b in range(len(insns))]
     order = best = list(range(len(insns)))
-    now = least = cycles(insns)
+    now = least = cycles(insns, core)
     for turn in range(ITERATIONS):
         at = rng.randrange(len(order))
         number = order[at]
@@ -170,11 +182,11 @@ def annealed(run: Run, seed: int) -> tuple[int, ...]:
         to = rng.randint(max(low, at - NEAR), min(high, at + NEAR))
         trial = [n for n in order if n != number]
         trial.insert(to, number)
-        took = cycles([insns[n] for n in trial])
+        took = cycles([insns[n] for n in trial], core)
         heat = 1.2 * (1 - turn / ITERATIONS) + 0.02
         if to == at or (took > now and rng.random() >= math.exp((now - took) / heat)):
             continue
-        if pressure(insns, trial, run.needed) > len(PLACES[CORE]):
+        if pressure(insns, trial, run.needed, bank) > len(PLACES[bank]):
             continue
         order, now = trial, took
         if took < least:
@@ -190,17 +202,42 @@ def written(found: Orders) -> str:
     return '{\n  "runs": {\n' + ",\n".join(rows) + '\n  },\n  "steps": {\n' + ",\n".join(lines) + "\n  }\n}\n"
 
 
-def judge(orders: Orders) -> Mapping[str, float]:
+def judge(core: str, orders: Orders) -> Mapping[str, float]:
     """Return the cycles of each run and each round of a loop in its order, by llvm-mca."""
     blocks: list[tuple[str, list[str]]] = []
-    for listing, arguments in listings():
+    if core == window_tile.CORTEX_M55:
+        blocks = [
+            (run.insns[0].group, list(window_tile.lines(int(run.insns[0].group.split()[0]), 16)))
+            for run in runs_of(core)
+        ]
+    for listing, arguments in listings() if core == pixel_tile.CORTEX_M7 else ():
         placed = allocate(ordered(listing, orders), {r: n for n, r in enumerate(arguments)})
         parts = [(f"{loop.steps} steps, {loop.step[0].group}", loop.body) for loop in loops(placed)]
         for group, part in (*parts, *((run.insns[0].group, run.insns) for run in runs(placed))):
             lines = [text(i).replace("bne.w 0b", "bne #-4") for i in part if isinstance(i, Insn)]
             blocks.append((group, lines))
-    found = block_cycles(dict(enumerate(lines for _, lines in blocks)), MODELS[pixel_tile.CORTEX_M7])
+    found = block_cycles(dict(enumerate(lines for _, lines in blocks)), MODELS[core])
     return {group: found[at] for at, (group, _) in enumerate(blocks)}
+
+
+def completed(core: str, known: Orders, seeds: int) -> Orders:
+    """Return the orders of what functions for a core have: those that are known, and new ones."""
+    found_runs, found_steps = dict[str, tuple[int, ...]](), dict[str, Steps]()
+    for listing, _ in listings() if core == pixel_tile.CORTEX_M7 else ():
+        for loop in loops(listing):
+            if (group := loop.step[0].group) not in found_steps:
+                found_steps[group] = known.steps.get(group) or steps(loop)
+    for run in runs_of(core):
+        if (group := run.insns[0].group) in known.runs and is_order(run.insns, known.runs[group]):
+            found_runs[group] = known.runs[group]
+            continue
+        tries = {
+            order: cycles([run.insns[n] for n in order], core)
+            for order in (annealed(run, core, seed) for seed in range(seeds))
+        }
+        found_runs[group] = min(tries, key=tries.__getitem__)
+        print(group, [*tries.values()], flush=True)
+    return Orders(found_runs, found_steps)
 
 
 def main() -> None:
@@ -209,25 +246,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="tries of each run")
     parser.add_argument("--judge", action="store_true", help="print the cycles by llvm-mca instead")
     args = parser.parse_args()
-    core = pixel_tile.CORTEX_M7
-    if args.judge:
-        for group, took in judge(orders_of(core)).items():
-            print(f"{took:8.2f}  {group}")
-        return
-    known = orders_of(core)
-    found_runs, found_steps = dict[str, tuple[int, ...]](), dict[str, Steps]()
-    for listing, _ in listings():
-        for loop in loops(listing):
-            if (group := loop.step[0].group) not in found_steps:
-                found_steps[group] = known.steps.get(group) or steps(loop)
-        for run in runs(listing):
-            if (group := run.insns[0].group) in known.runs and is_order(run.insns, known.runs[group]):
-                found_runs[group] = known.runs[group]
-                continue
-            tries = [annealed(run, seed) for seed in range(args.seeds)]
-            found_runs[group] = min(tries, key=lambda order: cycles([run.insns[n] for n in order]))
-            print(group, [cycles([run.insns[n] for n in order]) for order in tries], flush=True)
-    (FOLDER / f"{core}.json").write_text(written(Orders(found_runs, found_steps)), encoding="utf-8")
+    for core in CORES:
+        known = orders_of(core)
+        if args.judge:
+            for group, took in judge(core, known).items():
+                print(f"{took:8.2f}  {core}, {group}")
+        else:
+            (FOLDER / f"{core}.json").write_text(written(completed(core, known, args.seeds)), encoding="utf-8")
 
 
 if __name__ == "__main__":

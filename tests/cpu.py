@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 _USED = "cpu"
+_MOST = 40  # functions of tests that are printed
 _own, _started = Counter[str](), Counter[str]()
 _at = pytest.StashKey[tuple[float, float]]()
 
@@ -42,17 +43,22 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up what tests took, by folder."""
+    """Add up what tests took, by folder and by function."""
     for name, used in report.user_properties:
         if name == _USED:
-            folder = report.location[0].rpartition("/")[0]
-            _own[folder] += used[0]
-            _started[folder] += used[1]
+            path, _, test = report.location
+            for place in (path.rpartition("/")[0], f"{path}::{test.partition('[')[0]}"):
+                _own[place] += used[0]
+                _started[place] += used[1]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the sums."""
-    terminalreporter.section("CPU seconds: of workers, of programs that they started, folder")
-    rows = [*((folder, _own[folder], _started[folder]) for folder in sorted(_own, key=_own.__getitem__))]
-    for folder, own, started in [*rows, ("in all", _own.total(), _started.total())]:
-        terminalreporter.write_line(f"{own:8.0f} {started:8.0f}  {folder}")
+    """Print the sums: of the functions that took most, of folders."""
+    terminalreporter.section("CPU seconds: of workers, of programs that they started, tests")
+    total = _own + _started
+    folders = [place for place, _ in total.most_common() if "::" not in place]
+    tests = [place for place, _ in total.most_common() if "::" in place]
+    for place in (*tests[:_MOST], *folders):
+        terminalreporter.write_line(f"{_own[place]:8.0f} {_started[place]:8.0f}  {place}")
+    own, started = (sum(count[folder] for folder in folders) for count in (_own, _started))
+    terminalreporter.write_line(f"{own:8.0f} {started:8.0f}  in all")

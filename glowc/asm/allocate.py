@@ -1,7 +1,8 @@
 """Places for the registers of a listing that is in its final order.
 
-Of the core r0 to r12 and lr, of the FPU s0 to s15, which a function may change. Registers of one instruction that must
-follow each other do: ascending ones of LDM, adjacent ones of VLDM and of VMOV of two words.
+Of the core r0 to r12 and lr, of the FPU s0 to s15, which a function may change, of vectors q4 to q7: others hold
+sums. Registers of one instruction that must follow each other do: ascending ones of LDM, adjacent ones of VLDM and of
+VMOV of two words.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from glowc.asm.insn import CORE, FPU, Either, Insn, Listing, Loop, Register, instructions, read_first
+from glowc.asm.insn import CORE, FPU, VECTOR, Either, Insn, Listing, Loop, Register, instructions, read_first
 from glowc.asm.isa import ISA, Kind
 from glowc.errors import InternalError
 
-PLACES: Mapping[str, tuple[int, ...]] = {CORE: (*range(13), 14), FPU: tuple(range(16))}
+PLACES: Mapping[str, tuple[int, ...]] = {CORE: (*range(13), 14), FPU: tuple(range(16)), VECTOR: (4, 5, 6, 7)}
 _ADJACENT = ("vldm", "vmov_pair")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
-from glowc.asm.insn import CORE, FLAGS, FPU, SP, Either, Insn, Listing, Loop, Register
+from glowc.asm.insn import CORE, FLAGS, FPU, SP, VECTOR, Either, Insn, Listing, Loop, Register
 
 
 class Block:
@@ -24,6 +24,10 @@ class Block:
     def fpu(self) -> Register:
         """Return a new single-precision register."""
         return Register(FPU, next(self._numbers))
+
+    def vector(self) -> Register:
+        """Return a new vector register."""
+        return Register(VECTOR, next(self._numbers))
 
     def listing(self) -> Listing:
         """Return what was emitted."""

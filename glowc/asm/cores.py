@@ -1,12 +1,12 @@
 """How cores issue instructions: what begins together, and when a result can be used.
 
-Cortex-M7: two at a time, in order. Latencies and pairs are those of LLVM 19's model, read off llvm-mca for pairs and
-chains of instructions; silicon may differ.
+Cortex-M7: two at a time, in order. Cortex-M55: one at a time; a vector takes its unit for two cycles. Latencies and
+pairs are those of LLVM 19's models, read off llvm-mca for pairs and chains of instructions; silicon may differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from glowc.asm.insn import Insn, Register
@@ -65,3 +65,28 @@ class DualIssue:
     def _ready(self, register: Register, number: int, insn: Insn) -> int:
         row = ISA[insn.op]
         return self.ready.get(register, 0) + (number in row.early) - (number in row.late)
+
+
+_OF_VECTORS = (Kind.VECTOR_LOAD, Kind.VECTOR_MULTIPLY, Kind.VECTOR)
+
+
+@dataclass(slots=True)
+class SingleIssue:
+    """A Cortex-M55 on its way through instructions; `time` is the cycle in which the last one began."""
+
+    time: int = -1
+    free: dict[Kind, int] = field(default_factory=dict)
+    ready: dict[Register, int] = field(default_factory=dict)
+
+    def issue(self, insn: Insn) -> int:
+        """Begin the next instruction; return the cycle."""
+        kind = ISA[insn.op].kind
+        self.time = max(self.time + 1, self.free.get(kind, 0), *(self.ready.get(r, 0) for r in insn.reads))
+        if kind in _OF_VECTORS:
+            self.free[kind] = self.time + 2
+        for r in insn.writes:
+            self.ready[r] = self.time + (2 if kind is Kind.VECTOR_MULTIPLY else 1)
+        return self.time
+
+
+CORES: Mapping[str, Callable[[], DualIssue | SingleIssue]] = {"cortex-m7": DualIssue, "cortex-m55": SingleIssue}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-CORE, FPU, FLAG, STACK = "r", "s", "f", "sp"
+CORE, FPU, VECTOR, FLAG, STACK = "r", "s", "q", "f", "sp"
 _LR = 14
 
 

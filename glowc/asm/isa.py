@@ -1,10 +1,10 @@
-"""Thumb-2 with DSP and single-precision FPU: text, bytes, class and meaning of each instruction that kernels use.
+"""Thumb-2 with DSP, single-precision FPU and Helium: text, class and meaning of each instruction that kernels use.
 
-A meaning takes the registers read (uint32, one value per case of a batch), then the immediates, and returns what is
-written; those of loads and stores take the memory first. Not modelled: the Q flag, other flags than Z and N, other
-roundings than to nearest. What SSUB8 tells SEL is a register of flags of its own: the bytes that it takes from the
-first operand.
-Source: Arm DDI 0403E, chapter A7.
+A meaning takes the registers read (uint32, one value per case of a batch, four of a vector), then the immediates, and
+returns what is written; those of loads and stores take the memory first. Not modelled: the Q flag, other flags than Z
+and N, other roundings than to nearest. What SSUB8 tells SEL is a register of flags of its own: the bytes that it
+takes from the first operand.
+Sources: Arm DDI 0403E, chapter A7; of Helium Arm DDI 0553B, chapter C2.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class Kind(Enum):
     SATURATE, SELECT, MULTIPLY, BRANCH = "saturate", "select", "multiply", "branch"
     LOAD, LOAD_MANY, STORE, STORE_MOVING = "load", "load many", "store", "store, moving its base"
     MOVE, MOVE_PAIR, FLOAT = "move to or from the FPU", "two moves", "float"
+    VECTOR_LOAD, VECTOR_MULTIPLY, VECTOR = "load a vector", "multiply vectors", "vectors"
 
 
-MEMORY = (Kind.LOAD, Kind.LOAD_MANY, Kind.STORE, Kind.STORE_MOVING)
+MEMORY = (Kind.LOAD, Kind.LOAD_MANY, Kind.STORE, Kind.STORE_MOVING, Kind.VECTOR_LOAD)
 
 
 class Memory:
@@ -191,6 +192,32 @@ def _converted(a: Words, places: int = 0) -> Words:
     return _of_real(a.view(np.int32).astype(np.float32) / np.float32(1 << places))
 
 
+def _vector(memory: Memory, base: Words) -> Words:
+    return np.stack([memory.load(base + np.uint32(4 * k)) for k in range(4)], axis=1)
+
+
+def _lanes(vector: Words, kind: type[np.signedinteger[Any]], first: int, step: int) -> Longs:
+    """Return every `step`-th of the lanes of a kind, from the first."""
+    return np.ascontiguousarray(vector).view(kind)[:, first::step].astype(np.int64)
+
+
+def _of_lanes(lanes: Longs, kind: type[np.signedinteger[Any]]) -> Words:
+    return lanes.astype(kind).view(np.uint32)
+
+
+def _vmull(a: Words, b: Words, first: int) -> Words:
+    return _of_lanes(_lanes(a, np.int8, first, 2) * _lanes(b, np.int8, first, 2), np.int16)
+
+
+def _vadd(a: Words, b: Words, kind: type[np.signedinteger[Any]]) -> Words:
+    return _of_lanes(_lanes(a, kind, 0, 1) + _lanes(b, kind, 0, 1), kind)
+
+
+def _vqdmlah(total: Words, a: Words, factor: Words) -> Words:
+    product = signed(a) * signed(factor)[:, None] + (signed(total) << 31)
+    return _word(np.clip(product >> 31, _LEAST, _MOST))
+
+
 K = Kind
 ISA: dict[str, Row] = {
     "ldr": Row("ldr {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load(base + np.uint32(i)), early=(0,)),
@@ -272,6 +299,17 @@ ISA: dict[str, Row] = {
     "vcvtr": Row("vcvtr.s32.f32 {w0}, {r0}", K.FLOAT, _rounded),
     "cmp": Row("cmp {r0}, {r1}", K.PLAIN, lambda a, b: np.asarray(a == b, np.uint32)),
     "cmp_zero": Row("cmp {r0}, #0", K.PLAIN, lambda a: np.asarray(signed(a) < 0, np.uint32)),
+    "vldrb": Row("vldrb.8 {w0}, [{r0}]", K.VECTOR_LOAD, _vector),
+    "vldrb_moving": Row("vldrb.8 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
+                        lambda m, base, i: (_vector(m, base), base + np.uint32(i))),
+    "vldrw_moving": Row("vldrw.32 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
+                        lambda m, base, i: (_vector(m, base), base + np.uint32(i))),
+    "vmullb": Row("vmullb.s8 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY, lambda a, b: _vmull(a, b, 0)),
+    "vmullt": Row("vmullt.s8 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY, lambda a, b: _vmull(a, b, 1)),
+    "vqdmlah": Row("vqdmlah.s32 {w0}, {r1}, {r2}", K.VECTOR_MULTIPLY, _vqdmlah),
+    "vadd_i16": Row("vadd.i16 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _vadd(a, b, np.int16)),
+    "vadd_i32": Row("vadd.i32 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _vadd(a, b, np.int32)),
+    "vmovlb": Row("vmovlb.s16 {w0}, {r0}", K.VECTOR, lambda a: _of_lanes(_lanes(a, np.int16, 0, 2), np.int32)),
     "bmi": Row("bmi.w 9f", K.BRANCH, lambda negative: ()),
     "bne": Row("bne.w {label}b", K.BRANCH, lambda zero: ()),
 }  # fmt: skip

@@ -127,16 +127,22 @@ def _sorted(at: Mapping[int, int]) -> list[int]:
     return sorted(at, key=lambda number: at[number])
 
 
-def pressure(insns: Sequence[Insn], order: Sequence[int], needed: frozenset[Register] = frozenset()) -> int:
-    """Return how many registers of the core have a value at a time in a loop, or a run after which some are needed."""
+def pressure(
+    insns: Sequence[Insn], order: Sequence[int], needed: frozenset[Register] = frozenset(), bank: str = CORE
+) -> int:
+    """Return how many registers of a bank have a value at a time in a loop, or a run after which some are needed."""
     run = [insns[number] for number in order]
-    always = {r for r in read_first(insns) if r.bank == CORE} if not needed else set(needed)
-    last = {r: at for at, insn in enumerate(run) for r in (*insn.reads, *insn.writes) if r.bank == CORE}
-    alive = always | {r for r in read_first(run) if r.bank == CORE}
+    always = {r for r in read_first(insns) if _is_of(r, bank)} if not needed else set(needed)
+    last = {r: at for at, insn in enumerate(run) for r in (*insn.reads, *insn.writes) if _is_of(r, bank)}
+    alive = always | {r for r in read_first(run) if _is_of(r, bank)}
     most = len(alive)
     for at, insn in enumerate(run):
         alive -= {r for r in insn.reads if r not in always and last.get(r) == at}
-        alive |= {r for r in insn.writes if r.bank == CORE}
+        alive |= {r for r in insn.writes if _is_of(r, bank)}
         most = max(most, len(alive))
         alive -= {r for r in insn.writes if r not in always and last.get(r) == at}
     return most
+
+
+def _is_of(register: Register, bank: str) -> bool:
+    return register.virtual and register.bank == bank

@@ -19,8 +19,8 @@
   "vqmovnb.s32 q0, q0\n" "vqmovnb.s32 q2, q2\n" "vqmovnt.s32 q0, q1\n" "vqmovnt.s32 q2, q3\n" \
   "vqadd.s16 q0, q0, lr\n" "vqadd.s16 q2, q2, lr\n" "vqmovnb.s16 q0, q0\n" "vqmovnt.s16 q0, q2\n" GLOW_MVE_DW_CLAMP
 
-GLOW_MVE_DW_FUNCTIONS(glow_mve_dw_pairs_factors, glow_mve_dw_odd_factors, glow_mve_dw_factors, glow_mve_dw_offset_factors,
-                      glow_mve_dw_gathered_factors, glow_mve_dw_gathered_offset_factors, GLOW_MVE_DW_FACTORS)
+GLOW_MVE_DW_FUNCTIONS(glow_mve_dw_factors, glow_mve_dw_offset_factors, glow_mve_dw_gathered_factors,
+                      glow_mve_dw_gathered_offset_factors, GLOW_MVE_DW_FACTORS)
 
 #endif
 

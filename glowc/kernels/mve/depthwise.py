@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import columns, with_scales
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.straight import Line, straight
+from glowc.kernels.mve import window_tile
 from glowc.kernels.mve.shared import FAST, GROUP, has_codes, is_clamped
 from glowc.kernels.mve.stream import VECTOR, end_arrays, folded_bias, streamed
 from glowc.kernels.shapes import Conv
@@ -20,25 +23,86 @@ from glowc.program.kernel import Arrays
 
 _ROWS = 16  # of a window, whose addresses are on the stack
 _OUTSIDE = 112  # bytes: layers of more than a vector and up to as many channels share the pixel outside of the image
+_PART = 8  # taps of a long row that are printed
+_MOST_TAPS = 255  # whose weights fit 16 bits when they are summed
+_MOST_STEP = 508  # bytes
+_COPIED_BYTES = 4096
+_PER_ROW, _PER_RESULT, _PER_COLUMN, _PER_COPY, _PER_CALL, _PER_TAP = 3, 45, 5, 30, 100, 6  # instructions
+_PER_NINE, _PER_REPEAT = 85, 150  # of a vector of nine taps
 _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The assembly of the taps of a row of the window, or of one of `turns` parts of its only row, which is long.
+
+    `rest`: of the taps that are left then. `part`: taps of a part. `ends`: the macro that makes codes. `block`: the
+    bytes of the constants of 16 channels.
+    """
+
+    taps: tuple[str, ...]
+    rest: tuple[str, ...]
+    turns: int
+    part: int
+    ends: str
+    block: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthwisePlan(LayerPlan):
     """Windows of `k_h` rows, which the C function `run` multiplies: of nine taps (path "nine") or of any ("any").
 
+    Of others (path "window") `code` is printed, and columns of as many `pixels` of a row are copied to the scratch at a
+    time.
+
     `merged`: so many pixels are taken as one of as many channels, in `blocks` vectors. Their constants are in the
     scratch, and after them a pixel outside of the image, which is else the operand `biases`. `offset`: weights have a
-    zero point. Biases and scales are in the stream of weights. The taps of a row are taken in so many `pairs` (path
-    "any") and one that is left, or singly.
+    zero point. Biases and scales are in the stream of weights.
     """
+
+    numbers: ClassVar[tuple[str, ...]] = ("pixels",)
 
     k_h: int
     run: str
     merged: int = 1
     blocks: int = 0
     offset: bool = False
-    pairs: int = 0
+    code: Code | None = None
+    pixels: int = 0
+
+    def work(self, instr: Instr) -> Mapping[str, float]:
+        """Count the instructions of windows, and of the copies of their columns; nothing on other paths."""
+        if self.code is None:
+            return {}
+        shape = Conv.of(instr)
+        inside = shape.batch * sum(_inside(shape, y) for y in range(shape.out_h))
+        outside = shape.batch * shape.out_h * shape.k_h - inside
+        whole, left = divmod(shape.out_c, VECTOR)
+        halves = 0 < left <= VECTOR // 2
+        blocks, parts = whole + (left > 0), -(-shape.out_w // self.pixels)
+        turns = whole * shape.out_w + (-(-shape.out_w // (1 + halves)) if left else 0)
+        taps = (self.code.turns or 1) * (len(self.code.taps) + _PER_ROW) + len(self.code.rest)
+        columns = (shape.out_w - parts) * shape.stride_w + parts * ((shape.k_w - 1) * shape.dil_w + 1)
+        copies = inside * (whole + (left > 0) * (1 + halves)) * (columns * _PER_COLUMN + parts * _PER_COPY)
+        sums = blocks * outside * shape.k_w * _PER_TAP
+        return {
+            "window_insns": turns * (inside * taps + shape.batch * shape.out_h * _PER_RESULT),
+            "plane_insns": copies + sums + shape.batch * shape.out_h * blocks * parts * _PER_CALL,
+        }
+
+    def row_waste(self, instr: Instr) -> float:
+        """Each call of merged pixels makes their constants."""
+        shape = Conv.of(instr)
+        row, again = -(-shape.out_w * shape.out_c // VECTOR) * _PER_NINE, self.blocks * _PER_REPEAT
+        return shape.out_h * (row + again) / (shape.out_h * row + again)
+
+
+def _inside(shape: Conv, y: int) -> int:
+    """Return how many rows of the window of output row `y` are in the image."""
+    rows = range(
+        y * shape.stride_h - shape.pad_top, y * shape.stride_h - shape.pad_top + shape.k_h * shape.dil_h, shape.dil_h
+    )
+    return sum(0 <= row < shape.in_h for row in rows)
 
 
 def accepts(instr: Instr) -> bool:
@@ -100,12 +164,35 @@ def straight_form(
 def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tuple[np.ndarray, DepthwisePlan]:
     shape, offset = Conv.of(instr), instr.int_("w_zp") != 0
     gathered = shape.in_c != shape.out_c
-    paired = not gathered and not offset and shape.k_w > 1 and pairs_fit(_in_pairs(weights, shape))
-    pairs = ("_odd" if shape.k_w % 2 else "_pairs") if paired else ""
-    forms = "_gathered" if gathered else "", "_offset" if offset else "", pairs
+    if not gathered and not offset and _is_printed(shape) and pairs_fit(_in_pairs(weights, shape)):
+        packed = any_taps(weights, bias, ends, shape.in_c, halves=True)
+        code = _code(shape, "SCALED" if ends.shifts is None else "FACTORS", packed.shape[1])
+        return packed, DepthwisePlan(path="window", k_h=shape.k_h, run="", code=code, pixels=_pixels(shape))
+    forms = "_gathered" if gathered else "", "_offset" if offset else ""
     run = "glow_mve_dw" + "".join(forms) + ("" if ends.shifts is None else "_factors")
     packed = any_taps(weights, bias, ends, shape.in_c)
-    return packed, DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset, pairs=shape.k_w // 2 * paired)
+    return packed, DepthwisePlan(path="any", k_h=shape.k_h, run=run, offset=offset)
+
+
+def _is_printed(shape: Conv) -> bool:
+    """Say whether the taps of a row are printed: not of distances that no load moves on by."""
+    few = shape.k_w <= window_tile.MOST or shape.k_h == 1
+    return few and shape.k_h * shape.k_w <= _MOST_TAPS and VECTOR * shape.dil_w <= _MOST_STEP
+
+
+def _code(shape: Conv, ends: str, block: int) -> Code:
+    turns = shape.k_w // _PART if shape.k_w > window_tile.MOST else 0
+    part = _PART if turns else shape.k_w
+    left = shape.k_w - turns * part if turns else 0
+    taps, rest = (window_tile.lines(count, VECTOR * shape.dil_w) for count in (part, left))
+    return Code(taps, rest, turns, part, f"GLOW_MVE_DW_{ends}", block)
+
+
+def _pixels(shape: Conv) -> int:
+    """Return the pixels of a row whose columns are copied at a time: about as many each time."""
+    columns = _COPIED_BYTES // (VECTOR * shape.k_h)
+    most = max((columns - (shape.k_w - 1) * shape.dil_w - 1) // shape.stride_w + 1, 1)
+    return -(-shape.out_w // -(-shape.out_w // most))
 
 
 def _in_pairs(weights: np.ndarray, shape: Conv) -> np.ndarray:
@@ -156,28 +243,38 @@ def _parted(numbers: np.ndarray) -> np.ndarray:
     return parts[: whole // 4 * 3 + count // 4].view(np.int8)
 
 
-def any_taps(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_c: int) -> np.ndarray:
-    """Return the constants of glow_mve_dw, or glow_mve_dw_gathered, for weights[taps, C]; by block of channels."""
+def any_taps(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_c: int, *, halves: bool = False) -> np.ndarray:
+    """Return the constants of glow_mve_dw, or glow_mve_dw_gathered, for weights[taps, C]; by block of channels.
+
+    With `halves`, up to 8 channels that are left stand twice, for two pixels.
+    """
     taps, channels = weights.shape
     blocks = -(-channels // VECTOR)
     w = np.zeros((taps, blocks * VECTOR), np.int8)
     w[:, :channels] = weights
-    filled = [np.pad(numbers, (0, blocks * VECTOR - channels)) for numbers in (bias, *end_arrays(ends))]
+    source = np.arange(blocks * VECTOR)
+    if halves and channels % VECTOR in range(1, VECTOR // 2 + 1):
+        source[-(VECTOR // 2) :] -= VECTOR // 2
+    filled = [np.pad(numbers, (0, blocks * VECTOR - channels))[source] for numbers in (bias, *end_arrays(ends))]
     parts = [a.reshape(blocks, VECTOR)[:, _ORDER].copy().view(np.int8).reshape(blocks, -1) for a in filled]
-    rows = w.reshape(taps, blocks, VECTOR).transpose(1, 0, 2).reshape(blocks, -1)
+    rows = w[:, source].reshape(taps, blocks, VECTOR).transpose(1, 0, 2).reshape(blocks, -1)
     sources = np.arange(blocks * VECTOR) * in_c // channels
     gathered = [sources.astype(np.uint8).view(np.int8).reshape(blocks, -1)] if in_c != channels else []
     return np.concatenate((parts[0], *gathered, rows, *parts[1:]), axis=1)
 
 
 def scratch_bytes(instr: Instr) -> int:
-    """Return the bytes of the constants of merged pixels, and of a pixel outside of the image."""
-    block = header_number("glow_mve_dw.h", "GLOW_MVE_DW9_BYTES") + VECTOR
-    return block * plan_of(instr, DepthwisePlan).blocks
+    """Return the bytes of the constants of merged pixels and of a pixel outside of the image, or of copied columns."""
+    plan, shape = plan_of(instr, DepthwisePlan), Conv.of(instr)
+    if plan.pixels:
+        columns = (plan.pixels - 1) * shape.stride_w + (shape.k_w - 1) * shape.dil_w + 1
+        return 4 * VECTOR + VECTOR * shape.k_h * columns
+    return (header_number("glow_mve_dw.h", "GLOW_MVE_DW9_BYTES") + VECTOR) * plan.blocks
 
 
 LAYER = replace(
-    FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, header="glow_mve_dw.h",
+    FAST, accepts=accepts, prepare=prepare, packs=WEIGHTED, scratch_bytes=scratch_bytes, streams=True,
+    header="glow_mve_dw.h",
 )  # fmt: skip
 
 VARIANTS = {
