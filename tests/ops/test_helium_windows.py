@@ -17,7 +17,7 @@ from tests.ops.test_conv import geometry
 def kernel_cases() -> Iterator[Case]:
     """Depthwise windows: whole blocks of channels and halves, rows and columns outside, long rows, wide steps."""
     rng = np.random.default_rng(4)
-    for c, k, stride in itertools.product((8, 16, 24, 37), ((5, 5), (2, 7), (1, 17), (4, 1)), (1, 2)):
+    for (c, stride), k in itertools.product(((8, 1), (24, 2), (37, 1)), ((5, 5), (2, 7), (1, 17), (4, 1))):
         base: dict[str, Any] = {"c": c, "out_c": c, "group": c, "k": k, "stride": (stride, stride)}
         yield geometry(rng, h=6, w=19, **base, pads=(k[0] - 1, 3, 2, 3), label=f"window {k} of {c}, {stride}")
     base = {"c": 24, "out_c": 24, "group": 24}
