@@ -52,10 +52,11 @@ TARGETS = (
 )  # fmt: skip
 LAYERS_PER_MODEL = 48
 MOST_TERMS = 7  # of a fit
-BEAM = 4  # sets of features that are tried further
+BEAM = 16  # sets of features that are tried further
 USELESS = 0.25  # of an error: another way of printing says as much
 SURE = 0.10  # of an error: a fit that replaces costs of another kernel, which stand in
 TRUSTED = 0.20  # of an error: fits that are chosen by
+LESS = 0.75  # of the error of what a file has: a fit of few layers that replaces it
 SMALL = 1000  # cycles: errors of smaller layers are relative to this
 SMALL_CACHE = 1024  # bytes
 BYTE = 8  # bits
@@ -191,8 +192,8 @@ def fit_layers(
 def table_of(target: Target, measured: Measured, known: Mapping[str, Any], *, quick: bool = False) -> dict[str, Any]:
     """Return the file's contents; `known` are kernels that the file has.
 
-    Of few layers, `quick`, a fit is what is known and few terms. It replaces what a file has where it halves the error,
-    and a stand-in where it can be chosen by, too, or is good.
+    Of few layers, `quick`, a fit is what is known and few terms. It replaces what a file has where it takes a quarter
+    off the error, and a stand-in where it can be chosen by, too, or is good.
     """
     board, kernels = target.board, dict[str, Any]()
     for key, mode in sorted(measured.taken, key=lambda entry: (keys_like(entry[0])[-1] != entry[0], entry)):
@@ -202,8 +203,8 @@ def table_of(target: Target, measured: Measured, known: Mapping[str, Any], *, qu
         found = fit_layers(layers, cycles=target.chip is not None, like=before)
         if found is None or found["error"] > USELESS:
             continue
-        halves = before is None or found["error"] < error_of(before, layers) / 2
-        improves = halves if mode in own else found["error"] <= (TRUSTED if halves else SURE)
+        lowers = before is None or found["error"] < LESS * error_of(before, layers)
+        improves = lowers if mode in own else found["error"] <= (TRUSTED if lowers else SURE)
         if not quick or (improves and len(layers) >= ENOUGH):
             kernels.setdefault(key, {})[mode] = found
     for modes in kernels.values():

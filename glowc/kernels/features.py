@@ -17,7 +17,7 @@ FEATURES = (
     "edge_patch", "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
     "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "window_insns",
-    "plane_insns", *TILE_FEATURES,
+    "plane_insns", "real_sums", "lone_sums", *TILE_FEATURES,
 )  # fmt: skip
 
 WORK = TILE_WORK | {
@@ -102,8 +102,8 @@ def features(instr: Instr) -> Mapping[str, float]:
     twos of glowc.kernels.tile_features after the first one miss; inside: those that lie in
     the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
     adjacent pixels of a row of four output channels, and their inputs. window_insns, plane_insns: of depthwise windows
-    over planes the instructions of rows of outputs, and all others. With them come those of
-    glowc.kernels.tile_features.
+    over planes the instructions of rows of outputs, and all others; real_sums: sums of plans that divide floats for
+    each, lone_sums: those by one vector at a time. With them come those of glowc.kernels.tile_features.
     """
     p = numbers(instr)
     image, channels = Image.of(p), p.get("out_c", 0)
@@ -122,6 +122,7 @@ def features(instr: Instr) -> Mapping[str, float]:
     found["rows"] = _rows(p)
     if image is None:
         length = p.get("n", p.get(f"d{p.get('rank', 0) - 1}", 0))
+        found |= instr.plan.work(instr)
         return found if instr.macs else found | _row_features(found["rows"], length)
     pixels, rows = image.pixels, image.rows
     blocks = math.ceil(channels / 4)

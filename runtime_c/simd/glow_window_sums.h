@@ -33,6 +33,10 @@ static inline void glow_tail16(int8_t *to, const int8_t *from, int32_t count) {
 static inline int32_t glow_sum_s8(const int8_t *from, int32_t count) {
   int32x4_t sums = vdupq_n_s32(0);
   int32_t left = count;
+  for (; left >= 64; left -= 64, from += 64) {
+    const int16x8_t low = vpadalq_s8(vpaddlq_s8(vld1q_s8(from)), vld1q_s8(from + 16));
+    sums = vpadalq_s16(sums, vpadalq_s8(vpadalq_s8(low, vld1q_s8(from + 32)), vld1q_s8(from + 48)));
+  }
   for (; left >= 16; left -= 16, from += 16) {
     sums = vpadalq_s16(sums, vpaddlq_s8(vld1q_s8(from)));
   }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,6 +51,22 @@ def kernel_cases() -> Iterator[Case]:
             yield conv_case(rng, DType.S8, pad=k // 2, k=k, shape=shape, rest=1)
     for k, n in ((16, 12), (45, 21)):
         yield fc_case(rng, DType.S8, k, n, rest=1)
+    for (c, stride, dil), k in itertools.product(((8, 1, 1), (24, 2, 1), (40, 1, 3), (47, 3, 1)), (7, 8, 15)):
+        signal: dict[str, Any] = {"h": 2, "w": 9 * stride + k * dil, "c": c, "k": (1, k), "dilation": (1, dil)}
+        edge: dict[str, Any] = {"stride": (1, stride), "pads": (0, k // 2, 0, 1), "x_zp": -9}
+        yield geometry(rng, **signal, **edge, out_c=9, label=f"signal {k}, channels {c}")
+        yield geometry(rng, **signal, **edge, out_c=3, w_zp=21, extreme=True, label=f"signal {k}, zero point, {c}")
+    for k, c in itertools.product(((1, 16), (1, 17), (2, 16), (2, 17)), (64, 128)):  # runs on the stack, and too many
+        yield geometry(rng, h=2, w=24, c=c, out_c=4, k=k, label=f"columns {k} of {c}")
+    for c, stride in itertools.product((1, 3, 5, 6, 12), (1, 2)):  # windows that lie in a row
+        row: dict[str, Any] = {"w": 41, "c": c, "stride": (1, stride), "pads": (0, 3, 0, 2), "x_zp": 5}
+        yield geometry(rng, **row, h=1, out_c=9, k=(1, 9), batch=2, label=f"windows in a row, {c}")
+        yield geometry(rng, **row, h=3, out_c=6, k=(1, 4), w_zp=-30, label=f"windows in rows, {c}")
+    for n, c in itertools.product(range(1, 8), (9, 24)):
+        for k in (1, 3):
+            base: dict[str, Any] = {"h": 3, "w": 9, "c": c, "out_c": n, "k": (k, k)}
+            yield geometry(rng, **base, label=f"few outputs {n} of {c}, {k}")
+            yield geometry(rng, **base, w_zp=7, batch=2, label=f"few outputs {n} of {c}, {k}, zero point")
     for k in (17, 35):  # columns of a window: printed one after the other, and in a loop
         yield geometry(rng, h=1, w=20, c=9, out_c=9, group=9, k=(1, k), pads=(0, k // 2, 0, k // 2))
 

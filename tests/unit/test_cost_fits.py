@@ -150,7 +150,7 @@ def test_kernel_with_another_ending_costs_what_the_first_one_does_and_its_output
 
 
 @pytest.mark.usefixtures("fitting")
-def test_few_layers_replace_what_a_file_has_where_they_halve_its_error(fitting: ModuleType) -> None:
+def test_few_layers_replace_what_a_file_has_where_they_lower_its_error(fitting: ModuleType) -> None:
     target, counting = sys.modules["count_costs"].target_of("stm32l4r5"), sys.modules["count_costs"]
     measured, key = counting.Measured(), "conv_s8.ref..s8"
     for n in range(4, 14):

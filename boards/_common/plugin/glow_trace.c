@@ -14,7 +14,9 @@
  *   A area reads read_bytes writes written_bytes misses ahead far far_ahead
  *                                                 of the lines read that missed the data cache those that the second cache
  *                                                 had, and that did not have, ahead: the line before was the last of one
- *                                                 of the streams that were read
+ *                                                 of the streams that were read; a line of RAM that nothing read or
+ *                                                 wrote before is in the second cache: it is an input, which the
+ *                                                 program has just filled
  *   U unaligned accesses
  *   M                                             the end of the segment
  * For one vCPU, as all boards here have. */
@@ -35,6 +37,7 @@ struct block {
 struct area {
   uint64_t begin, end, reads, read_bytes, writes, written_bytes, misses, ahead, far, far_ahead;
   char kind;
+  uint8_t *seen; /* of kind c, where there is a second cache: a bit for each line that was read or written */
 };
 
 struct cache {
@@ -82,11 +85,31 @@ static bool follows(uint64_t line) {
   return false;
 }
 
+/* Say whether a line of RAM is read or written for the first time. */
+static bool is_new(struct area *area, uint64_t line) {
+  const uint64_t bytes = memory.line_bytes, first = area->begin / bytes;
+  if (area->kind != 'c') {
+    return false;
+  }
+  if (area->seen == NULL) {
+    area->seen = calloc((size_t)((area->end / bytes - first) / 8 + 1), 1);
+    if (area->seen == NULL) {
+      (void)fprintf(stderr, "glow_trace: no memory\n");
+      exit(1);
+    }
+  }
+  uint8_t *byte = area->seen + (line - first) / 8, bit = (uint8_t)(1u << ((line - first) % 8));
+  const bool was = (*byte & bit) != 0;
+  *byte |= bit;
+  return !was;
+}
+
 /* Count a line that the data cache did not have. */
 static void miss(struct area *area, uint64_t line, bool store) {
   area->misses += !store;
   if (memory.ways != 0) {
     bool ahead = follows(line), far = look_up(&memory, line) != HIT;
+    far = !is_new(area, line) && far;
     *(far ? ahead ? &area->far_ahead : &area->far : &area->ahead) += !store && (far || ahead);
   }
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -53,6 +53,11 @@ class AddPlan(RowPlan):
     stored: bool = False
     twice: tuple[float, ...] = ()
     twos: bool = False
+
+    def work(self, instr: Instr) -> Mapping[str, float]:
+        """Return the sums that take the formula of add_s8, with a division, and those by one vector at a time."""
+        sums = float(instr.operand("out").type.elements)
+        return {"real_sums": sums * (self.form == "sub"), "lone_sums": sums * (self.form == "fixed" and not self.twos)}
 
     def limits(self, p: Printed, lanes: int) -> str:
         """Return the limits of a vector of so many codes."""

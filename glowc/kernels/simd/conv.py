@@ -32,16 +32,20 @@ HEADER = "glow_a64.h"
 class Block:
     """What one block computes, and inputs of a pixel in one step.
 
-    `narrow`: outputs of the blocks after whole ones, for up to four, 0: there are none.
+    `narrow`: outputs that blocks may have in place of `outputs`: those after whole ones the first number, so that
+    layers share a function, and the only block of a layer any that is enough.
     """
 
     pixels: int
     outputs: int
     grain: int
-    narrow: int = 0
+    narrow: tuple[int, ...] = ()
 
 
-BLOCKS = {"a32": Block(2, 4, 16), "a64": Block(4, 4, 16), "dot": Block(8, 8, 8, 2), "i8mm": Block(8, 8, 8, 4)}
+_UNROLLED = 7  # columns of a window whose steps are printed one after another
+_MOST_RUNS = 256  # pointers to columns, on the stack
+
+BLOCKS = {"a32": Block(2, 4, 16), "a64": Block(4, 4, 16), "dot": Block(8, 8, 8, (2, 4)), "i8mm": Block(8, 8, 8, (4,))}
 
 
 def is_dense_point(s: Conv) -> bool:
@@ -77,24 +81,27 @@ def path_of(isa: str, s: Conv) -> str:
         adjacent = s.in_c == s.in_col * s.stride_w and s.in_c in (8, block.grain)
         return "direct" if adjacent and not _spans(isa, s) else "point"
     dense, waste = s.in_ch == 1 and s.in_c >= 8, padded(s.in_c, block.grain) - s.in_c
-    planes = dense and waste * 5 <= s.in_c and s.k_w <= 7 and s.stride_w <= (1 if is_spread(s) else 4)
+    few = s.k_w <= _UNROLLED or s.taps * padded(s.in_c, block.grain) <= _MOST_RUNS * block.grain
+    planes = dense and waste * 5 <= s.in_c and few and s.stride_w <= (1 if is_spread(s) else 4)
     return "rows" if planes and s.out_w >= block.pixels else "pixels"
 
 
 def _spans(isa: str, s: Conv) -> bool:
-    """Say whether a block may hold pixels of several rows: where whole blocks do not fill a row well."""
+    """Say whether a block may hold pixels of several rows: where whole blocks do not fill each of them well."""
     pixels = BLOCKS[isa].pixels
-    return s.out_w < pixels or (padded(s.out_w, pixels) - s.out_w) * 10 > s.out_w
+    return s.out_w < pixels or (s.out_h > 1 and (padded(s.out_w, pixels) - s.out_w) * 10 > s.out_w)
 
 
 def _parts(isa: str, out_c: int) -> Parts:
-    """Return whole blocks, and narrow ones where up to four outputs are left that they can end with."""
+    """Return whole blocks, and narrow ones where up to four outputs are left; of few outputs a narrow one alone."""
     outputs, narrow = BLOCKS[isa].outputs, BLOCKS[isa].narrow
-    left = padded(out_c % outputs, narrow) if narrow else 0
-    if not 0 < left <= min(4, out_c):
+    if not narrow or out_c < outputs:
+        return blocks(out_c, outputs, next((few for few in narrow if out_c <= few), 0))
+    left = padded(out_c % outputs, narrow[0])
+    if left > 4:
         return blocks(out_c, outputs)
     whole = out_c - out_c % outputs
-    return [*blocks(whole, outputs), *((begin, narrow) for begin in range(out_c - left, out_c, narrow))]
+    return [*blocks(whole, outputs), *((begin, narrow[0]) for begin in range(out_c - left, out_c, narrow[0]))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +162,12 @@ def _pixels_twice(layer: _Layer) -> bool:
 
 def _plan(layer: _Layer, instr: Instr, packed: Packed) -> ConvPlan:
     s, block, narrow = layer.shape, layer.block, layer.narrow
+    few = s.out_c < layer.parts[-1][1]
     plan = ConvPlan(
         path=layer.path, isa=layer.isa, pixels=block.pixels, outputs=block.outputs, grain=layer.grain,
         ending=packed.ending, pairs=packed.pairs, shifted=instr.int_("w_zp") != 0,
-        span=layer.path in ("point", "pixels") and _spans(layer.isa, s), few=s.out_c < layer.parts[-1][1],
-        narrow=block.narrow if narrow or layer.rest else 0,
+        span=layer.path in ("point", "pixels") and _spans(layer.isa, s), few=few,
+        narrow=layer.parts[-1][1] if narrow else block.narrow[0] if layer.rest and not few and block.narrow else 0,
         rest=layer.rest > 0 or (narrow and layer.path == "point"), twice=_pixels_twice(layer),
     )  # fmt: skip
     if layer.path in ("rows", "pixels"):
@@ -169,11 +177,11 @@ def _plan(layer: _Layer, instr: Instr, packed: Packed) -> ConvPlan:
 
 def _rows_plan(layer: _Layer, plan: ConvPlan) -> ConvPlan:
     s, grain = layer.shape, layer.block.grain
-    groups = padded(s.in_c, grain) // grain
-    return replace(
-        plan, stride=s.stride_w, groups=groups, apart=(s.dil_w if is_spread(s) else 1) * grain,
-        twice=not layer.core.paired and s.k_h * groups % 2 == 0,
+    plan = replace(
+        plan, stride=s.stride_w, groups=padded(s.in_c, grain) // grain, single=s.k_w > _UNROLLED,
+        apart=(s.dil_w if is_spread(s) else 1) * grain,
     )  # fmt: skip
+    return replace(plan, twice=not layer.core.paired and plan.run_count % 2 == 0)
 
 
 def _windows_plan(layer: _Layer, plan: ConvPlan) -> ConvPlan:
@@ -202,7 +210,7 @@ def scratch_bytes(instr: Instr) -> int:
     if plan.path == "point":
         size += padded(s.in_c, plan.grain) * plan.pixels
     if plan.path == "pixels":
-        size += plan.pixels * (plan.steps * plan.grain + plan.width) + CHUNK  # a copy may write after the last window
+        size += plan.pixels * plan.steps * plan.grain + plan.windows_bytes
     if plan.path == "rows" and plan.shifted:
         size += 4 * plan.slots * _row_columns(plan, s)
     return size + (plan.slots * _row_bytes(plan, s) if plan.path in ("rows", "pixels") else 0)

@@ -26,6 +26,7 @@ class ConvBlock(Ended):
     stride: int
     k_w: int
     apart: int
+    single: bool
 
     @property
     def half(self) -> bool:
@@ -44,13 +45,15 @@ class ConvBlock(Ended):
 
     @property
     def phases(self) -> tuple[tuple[int, ...], ...]:
-        """The columns of a window by phase of the stride: those of one are adjacent in a plane."""
+        """The columns of a run by phase of the stride: those of one are adjacent in a plane."""
+        if self.single:
+            return ((0,),)
         return tuple(tuple(range(phase, self.k_w, self.stride)) for phase in range(min(self.stride, self.k_w)))
 
     @property
     def walks(self) -> bool:
         """True when a row of a window needs a cursor besides its start."""
-        return self.path == "rows" and (self.a32 or self.stride > 1)
+        return self.path == "rows" and (self.a32 or len(self.phases) > 1)
 
     @property
     def cursors(self) -> tuple[str, ...]:
@@ -191,7 +194,7 @@ class ConvBlock(Ended):
                 '[head] "r"(head)': self.headed,
                 '[rest] "r"(rest)': self.rest and self.isa != "dot",
                 f'[column] "r"(column), [grain] "r"(({self.word}){self.apart})': rows,
-                '[phase] "r"(phase)': rows and self.stride > 1,
+                '[phase] "r"(phase)': rows and len(self.phases) > 1,
                 **({} if self.a32 else self.ending.inputs),
             }
         )

@@ -26,6 +26,7 @@ from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
 _CHANNELS = 8
+_PIXELS = 4
 _OUTPUTS = 4
 _SCRATCH_BYTES = 16384
 _LEAST_SCALE = 2.0**-40
@@ -44,6 +45,18 @@ class SixteenPlan(Plan):
     fixed: bool = False
     filled: bool = False
     high: bool = False
+
+    @property
+    def ends_alone(self) -> bool:
+        """True when codes end one by one."""
+        return self.fixed
+
+    @property
+    def outputs(self) -> int:
+        """Channels that four pixels are computed of together."""
+        return 2 * _CHANNELS if self.sixteen else _CHANNELS
+
+    pixels, grain, span = _PIXELS, 1, True
 
 
 def _scratch(instr: Instr) -> int:
@@ -119,6 +132,11 @@ class WideTapsPlan(TapsPlan):
 
     fixed: bool = False
     high: bool = False
+
+    @property
+    def ends_alone(self) -> bool:
+        """True when codes end one by one."""
+        return self.fixed
 
 
 def _prepare_depthwise(_: Arrays, instr: Instr) -> Prepared:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -84,12 +85,18 @@ def _by_rules(elf: Path, board: Board, core: str, places: Sequence[Place]) -> Pi
 
 
 def _by_mca(elf: Path, core: str, places: Sequence[Place]) -> Pipeline:
-    model = MODELS[core]
-    bodies = _bodies(assembly(elf, model), places)
-    keys = dict(enumerate(bodies))
-    found = block_cycles({key: bodies[place] for key, place in keys.items()}, model)
-    cycles = {keys[key]: Cycles(issue=count) for key, count in found.items()}
+    model, told = MODELS[core], _told(core)
+    bodies = {place: tuple(body) for place, body in _bodies(assembly(elf, model), places).items()}
+    new = dict(enumerate(dict.fromkeys(body for body in bodies.values() if body not in told)))
+    told |= {new[key]: count for key, count in block_cycles(new, model).items()}
+    cycles = {place: Cycles(issue=told[body]) for place, body in bodies.items()}
     return Pipeline(cycles, {p: len(body) for p, body in bodies.items()}, model.taken, 0)
+
+
+@cache
+def _told(_: str) -> dict[tuple[str, ...], float]:
+    """Return what llvm-mca told of blocks on a core; programs have many of them in common."""
+    return {}
 
 
 def _bodies(insns: Mapping[int, T], places: Sequence[Place]) -> dict[Place, list[T]]:
