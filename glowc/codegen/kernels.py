@@ -326,10 +326,14 @@ def _form(instr: Instr, fn: str, struct: ArgsStruct | None, params: Mapping[str,
     head, by_struct = signature(instr, fn, struct), ["p"] if struct is not None and struct.fields else []
     loop = get_kernel(instr.kernel).outer_of(instr.params)
     if instr.columns or instr.channels:
-        more, shown, place = list[str](), dict[str, object](), "out"
+        more, shown, source, place = list[str](), dict[str, object](), "in", "out"
         if instr.columns:
             more += ["x_first", "x_count"]
-            shown |= {"out_w": "x_count", "pad_left": f"({params['pad_left']} - x_first * {params['stride_w']})"}
+            shown |= {"out_w": "x_count"}
+            if variant_of(instr).columns is None:
+                source += f" + x * {params['in_col']}"
+            else:
+                shown |= {"pad_left": f"({params['pad_left']} - x_first * {params['stride_w']})"}
             place += f" + x * {params['out_c']}"
         if instr.channels:
             more += ["c_first", "c_count"]
@@ -337,7 +341,8 @@ def _form(instr: Instr, fn: str, struct: ArgsStruct | None, params: Mapping[str,
             place += " + c"
         part = f"{fn}_columns" if instr.columns else f"{fn}_channels"
         own = ", ".join([signature(instr, part, struct)[:-1], *(f"int32_t {name}" for name in more)]) + ")"
-        given = [*(place if o.role == "out" else o.role for o in instr.operands), *by_struct]
+        moved = {"in": source, "out": place}
+        given = [*(moved.get(o.role, o.role) for o in instr.operands), *by_struct]
         after = (_by_columns if instr.columns else _by_channels)(part, given, instr, params)
         return _Form(own, {**params, **shown}, tuple(more), f"\n{head} {{\n{after}}}\n")
     if instr.cut and instr.rows is None and loop is not None and not _has_units(instr):

@@ -6,9 +6,11 @@ from collections.abc import Set
 from dataclasses import replace
 
 from glowc.errors import InternalError
-from glowc.kernels.base import KernelVariant, stated_insns
+from glowc.kernels.base import Columns, KernelVariant, stated_insns
 from glowc.kernels.registry import variant_named, variants_of
 from glowc.program.ir import Instr, Program
+
+_PAIR = 2  # pixels that kernels compute together at least
 
 
 def find_variant(instr: Instr) -> KernelVariant | None:
@@ -22,6 +24,22 @@ def variant_of(instr: Instr) -> KernelVariant:
     if variant is None:
         raise InternalError(f"kernel {instr.kernel} has no variant {instr.variant}")
     return variant
+
+
+def columns_of(instr: Instr) -> Columns | None:
+    """Return the pixels of a row that a call may compute: those of blocks, where the variant itself has none, of an
+    image of one row whose pixels are products with the same weights."""
+    variant = variant_of(instr)
+    if variant.columns is not None or not _is_row_of_products(instr):
+        return variant.columns
+    block = max(_PAIR, variant.row_block)
+    return Columns(block, lambda _: block)
+
+
+def _is_row_of_products(instr: Instr) -> bool:
+    p = instr.params
+    ones = ("batch", "in_h", "out_h", "k_h", "k_w", "stride_w", "in_ch", "groups")
+    return all(p.get(key) == 1 for key in ones) and p["in_w"] == p["out_w"] and p["pad_left"] == 0
 
 
 def placed(instr: Instr) -> Instr:

@@ -183,7 +183,7 @@ def _rows(p: Mapping[str, int]) -> float:
         return float(math.prod(p.get(f"d{axis}", 1) for axis in range(p["rank"] - 1)))
     if "seq" in p:
         return float(p["seq"] * p.get("batch", 1) * p.get("dirs", 1))
-    product = p.get("batch_0", 1) * p.get("batch_1", 1) * p["m"] if "m" in p else 0
+    product = p.get("batch_0", 1) * p.get("batch_1", 1) * p["m"] if "m" in p else int("out_n" in p)
     return float(p.get("rows", p.get("outer", p.get("index_n", product))))
 
 

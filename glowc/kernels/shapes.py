@@ -98,16 +98,24 @@ class Pool(Windows):
 
 @dataclass(frozen=True, slots=True)
 class FullyConnected(Shape):
-    """A product of `rows` rows of `in_k` inputs with `out_n` rows of weights."""
+    """A product of `in_k` inputs with `out_n` rows of weights."""
 
-    rows: int
     in_k: int
     out_n: int
 
     @property
     def outputs(self) -> int:
-        """Outputs of a row."""
+        """Outputs."""
         return self.out_n
+
+
+@dataclass(frozen=True, slots=True)
+class FullyConnectedRows(Shape):
+    """The same of `rows` rows of inputs, where no convolution has such weights."""
+
+    rows: int
+    in_k: int
+    out_n: int
 
 
 @dataclass(frozen=True, slots=True)

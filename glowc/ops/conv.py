@@ -169,13 +169,21 @@ def lower(node: Node, ctx: LowerCtx) -> None:
     if not node.is_nhwc:
         raise OpError("convolution was not brought to NHWC")
     w_type, group = ctx.type(node.inputs[1]), node.int_("group")
-    shape = _geometry(node, x.type, w_type, y.type)
     fixed = x.type.quant is not None or ctx.const_value(node.inputs[1]) is not None
     depthwise = w_type.shape[3] == 1 and group > 1 and fixed  # its kernel wants the weights the other way round
-    rows, per_out = (0, shape.out_h), w_type.shape[3] * w_type.shape[1] * w_type.shape[2]
-    macs = y.type.elements * per_out
-    kernel = f"{'dwconv' if depthwise else 'conv'}_{x.type.dtype.value}"
-    if x.type.quant is None:
+    macs = y.type.elements * w_type.shape[3] * w_type.shape[1] * w_type.shape[2]
+    lower_windows(
+        node, ctx, _geometry(node, x.type, w_type, y.type), macs, depthwise=depthwise, padded=any(node.ints("pads", 4))
+    )
+
+
+def lower_windows(
+    node: Node, ctx: LowerCtx, shape: Conv, macs: int, *, depthwise: bool = False, padded: bool = False
+) -> None:
+    """Emit the convolution of this shape that a node with inputs (x, weights, bias) is."""
+    x, y = ctx.type(node.inputs[0]), ctx.type(node.outputs[0])
+    rows, kernel = (0, shape.out_h), f"{'dwconv' if depthwise else 'conv'}_{x.dtype.value}"
+    if x.quant is None:
         weights = _weights(ctx.const_value(node.inputs[1]), depthwise)
         if weights is None and depthwise:
             raise OpError("depthwise weights must be constant")
@@ -185,8 +193,8 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         weights = _weights(ctx.const_value(node.inputs[1]), depthwise)
         emit_shift(node, ctx, f"{kernel}rs", weights, lambda codes: ConvShift(shape, codes), rows, macs)
         return
-    folded = fold_weights(node, ctx, x.type, y.type)
-    folded = folded if any(node.ints("pads", 4)) else without_zero_point(folded, x.type)
+    folded = fold_weights(node, ctx, x, y)
+    folded = folded if padded else without_zero_point(folded, x)
     weights = _weights(folded.weights, depthwise)
     assert weights is not None
     emit_integer(node, ctx, kernel, folded, weights, ConvCodes(shape, folded.codes), rows, macs)
@@ -222,6 +230,23 @@ def _geometry(node: Node, x: TensorType, w: TensorType, y: TensorType) -> Conv:
         dil_h=dilations[0], dil_w=dilations[1], pad_top=pads[0], pad_left=pads[1],
         groups=node.int_("group"),
     ))  # fmt: skip
+
+
+def pixels(count: int, in_c: int, out_c: int) -> Conv:
+    """Return the shape of a 1x1 convolution of an image that is one row of so many pixels."""
+    x, y = (TensorType((1, 1, count, channels), DType.S8) for channels in (in_c, out_c))
+    return Conv(
+        **asdict(row_params(x, y)),
+        k_h=1,
+        k_w=1,
+        stride_h=1,
+        stride_w=1,
+        dil_h=1,
+        dil_w=1,
+        pad_top=0,
+        pad_left=0,
+        groups=1,
+    )
 
 
 def _by_phases(s: Conv) -> Conv:

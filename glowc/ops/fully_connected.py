@@ -1,5 +1,7 @@
 """FullyConnected: y[..., O] = x[..., K] @ weights[O, K].T + bias[O]; the form of Gemm and MatMul with constants.
 
+The kernels are for one row of inputs. Several ones are the pixels of a 1x1 convolution, whose kernels read weights once
+for all of them, or for some.
 Integers as in Conv: int32 accumulator with the bias inside, one float32 scale per output, half to even.
 Source: ONNX Gemm-13, MatMul-13, QLinearMatMul-21 and onnxruntime's QGemm.
 """
@@ -16,7 +18,7 @@ from glowc.graph.numerics import requantize
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.shapes import Codes, FullyConnected
 from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
-from glowc.ops.conv import CODES, FIXED, fixed_operands
+from glowc.ops.conv import CODES, FIXED, fixed_operands, lower_windows, pixels
 from glowc.ops.derived import derived
 from glowc.ops.integer import (
     FLOAT_WEIGHTS,
@@ -31,7 +33,7 @@ from glowc.ops.integer import (
 from glowc.ops.integer_layer import emit_integer, emit_shift
 from glowc.ops.params import Clamp
 from glowc.ops.requant_shift import SHIFT_ATTRS, ShiftCodes, kernel_codes, shift_dtype
-from glowc.program.kernel import Arrays, KernelDef, Outer
+from glowc.program.kernel import Arrays, KernelDef
 from glowc.program.params import Params
 
 
@@ -82,8 +84,11 @@ def infer(node: Node, in_types: MaybeTypes) -> Types:
 
 def lower(node: Node, ctx: LowerCtx) -> None:
     x, y = ctx.type(node.inputs[0]), ctx.type(node.outputs[0])
-    shape = FullyConnected(rows=math.prod(x.shape[:-1]), in_k=x.shape[-1], out_n=y.shape[-1])
-    macs = y.elements * x.shape[-1]
+    rows, macs = math.prod(x.shape[:-1]), y.elements * x.shape[-1]
+    if rows != 1:
+        lower_windows(node, ctx, pixels(rows, x.shape[-1], y.shape[-1]), macs)
+        return
+    shape = FullyConnected(in_k=x.shape[-1], out_n=y.shape[-1])
     if x.quant is None:
         operands = {role: ctx.read(name) for role, name in zip(("in", "weights", "bias"), node.inputs, strict=True)}
         operands["out"] = ctx.write(node.outputs[0])
@@ -103,8 +108,8 @@ def lower(node: Node, ctx: LowerCtx) -> None:
 
 
 def _shaped(a: Arrays, p: FullyConnected) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return input, weights and output as matrices."""
-    return a["in"].reshape(p.rows, p.in_k), a["weights"].reshape(p.out_n, p.in_k), a["out"].reshape(p.rows, p.out_n)
+    """Return inputs, weights as a matrix, and outputs."""
+    return a["in"].reshape(-1), a["weights"].reshape(p.out_n, p.in_k), a["out"].reshape(-1)
 
 
 def _centred(a: Arrays, p: FullyConnected, in_zp: int, w_zp: int) -> np.ndarray:
@@ -140,20 +145,19 @@ def _interpret_shift(a: Arrays, p: FcShift) -> None:
     _shaped(a, p.shape)[2][:] = kernel_codes(_centred(a, p.shape, p.codes.in_zp, p.codes.w_zp), a, p.codes.end)
 
 
-_ROWS = (Outer("rows", {"in": ("in_k",), "out": ("out_n",)}),)
 KERNELS = (
     *(
         KernelDef(
             f"fc_{kind}rs", ("in in", "in weights:s8", "in mul:s32", "in offset:s64", "out out:s8|s16"),
             FcShift, _interpret_shift, template="fc_s8rs", kind=kind,
-            outer=_ROWS, doc="fully connected layer that ends in a multiplication and a shift",
+            doc="fully connected layer that ends in a multiplication and a shift",
         )
         for kind in ("s8", "s16")
     ),
     *(
         KernelDef(
             f"fc_{x}{end}", ("in in", f"in weights:{w}", "in bias:s32", "in scale:f32", "out out"), FcCodes,
-            _interpret_codes, template="fc_s8", kind=x, outer=_ROWS,
+            _interpret_codes, template="fc_s8", kind=x,
             doc="fully connected layer: clamp(rne((bias + sum (in - in_zp) * (weights - w_zp)) * scale) + out_zp)",
         )
         for x, w, end in CODES
@@ -161,20 +165,20 @@ KERNELS = (
     *(
         KernelDef(
             f"fc_{x}{end}", fixed_operands(bias), FcCodes, _interpret_fixed, template="fc_s8q31", kind=x,
-            outer=_ROWS, doc="fully connected layer that ends in TensorFlow Lite's multiplier and shift",
+            doc="fully connected layer that ends in TensorFlow Lite's multiplier and shift",
         )
         for x, end, bias in FIXED
     ),
     KernelDef(
         "fc_f32w8", ("in in", "in weights:s8", "in scale", "in bias", "out out"), FcCoded,
         _interpret_coded, needs_math=True, kind="f32",
-        outer=_ROWS, doc="float fully connected layer with int8 weights",
+        doc="float fully connected layer with int8 weights",
     ),
     *(
         KernelDef(
             f"fc_{dtype.value}", ("in in", "in weights", "in bias", "out out"), FcFloat, _interpret_float,
             template="fc_f32", needs_math=True, kind=dtype.value,
-            outer=_ROWS, doc="fully connected layer: clamp(bias + sum in * weights)",
+            doc="fully connected layer: clamp(bias + sum in * weights)",
         )
         for dtype in (DType.F32, DType.F64)
     ),

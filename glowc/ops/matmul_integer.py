@@ -15,7 +15,7 @@ import numpy as np
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.shapes import FullyConnected
+from glowc.kernels.shapes import FullyConnectedRows
 from glowc.ops.base import CLAMP, LowerCtx, MaybeTypes, OpDef, OpError, Ref, Types, clamp_of
 from glowc.ops.derived import derived
 from glowc.ops.matmul import infer_matmul
@@ -44,7 +44,7 @@ class MatMulIntegerParams(Params):
 class FcDynamic(Params):
     """Of `fc_dynamic`."""
 
-    shape: FullyConnected
+    shape: FullyConnectedRows
     clamp: Clamp
 
 
@@ -134,7 +134,7 @@ def lower_dynamic(node: Node, ctx: LowerCtx) -> None:
     operands = {role: ctx.read(name) for role, name in zip(_ROLES, node.inputs, strict=True)}
     operands["out"] = y = ctx.write(node.outputs[0])
     n, k = operands["weights"].type.shape
-    params = FcDynamic(FullyConnected(y.type.elements // n, k, n), Clamp(*clamp_of(node)))
+    params = FcDynamic(FullyConnectedRows(y.type.elements // n, k, n), Clamp(*clamp_of(node)))
     ctx.emit("fc_dynamic", operands, params, macs=y.type.elements * k)
 
 

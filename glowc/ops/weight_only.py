@@ -16,7 +16,7 @@ from glowc.graph.attrs import Int
 from glowc.graph.graph import Node
 from glowc.graph.numerics import F32
 from glowc.graph.types import DType, TensorType
-from glowc.kernels.shapes import FullyConnected
+from glowc.kernels.shapes import FullyConnectedRows
 from glowc.ops.base import CLAMP, Call, LowerCtx, MaybeTypes, OpDef, OpError, Types, clamp_of
 from glowc.ops.derived import derived
 from glowc.ops.params import Clamp
@@ -31,7 +31,7 @@ BITS = (2, 4, 8)
 class FcBlocks(Params):
     """Of `fc_f32_blocks`: codes in a block, blocks of a row; `zero_step` 0: one zero point for all."""
 
-    shape: FullyConnected
+    shape: FullyConnectedRows
     block: int
     blocks: int
     zero_step: int
@@ -78,7 +78,7 @@ def lower(node: Node, ctx: LowerCtx) -> None:
         operands["zero"] = ctx.const(zeros.reshape(-1)[:1], f"{node.name}_zero")
     block = node.int_("block_size")
     params = FcBlocks(
-        FullyConnected(y.type.elements // n, k, n), block, -(-k // block), int(not alike), node.int_("bits"), clamp
+        FullyConnectedRows(y.type.elements // n, k, n), block, -(-k // block), int(not alike), node.int_("bits"), clamp
     )
     ctx.emit("fc_f32_blocks", operands, params, macs=y.type.elements * k)
 

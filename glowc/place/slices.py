@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import pairwise, zip_longest
 from math import inf, prod
 
-from glowc.kernels.choice import placed, variant_of
+from glowc.kernels.choice import columns_of, placed, variant_of
 from glowc.place.planning import Planned
 from glowc.program.ir import (
     WHOLE,
@@ -197,7 +197,7 @@ def _share(program: Program, instr: Instr, cycles: float, bound: float) -> _Cut:
 
 def _even_columns(instr: Instr, cycles: float) -> list[_Cut]:
     """Return the columns by which parts of a row are about as many as cores."""
-    columns, width = variant_of(instr).columns, instr.int_("out_w")
+    columns, width = columns_of(instr), instr.int_("out_w")
     if columns is None:
         return []
     step = -(-width // (instr.shares * columns.step)) * columns.step
@@ -329,7 +329,7 @@ def _by(by: _By, units: int, cycles: float, bound: float, columns: int = 0, chan
 
 def _columns(instr: Instr, cycles: float, bound: float) -> int:
     """Return how many columns of a row that takes so many cycles a part has, 0: all, and no channels of theirs."""
-    columns, width = variant_of(instr).columns, instr.int_("out_w")
+    columns, width = columns_of(instr), instr.int_("out_w")
     if cycles <= bound or columns is None:
         return 0
     fits = [n for n in range(columns.step, width, columns.step) if width % n == 0 or width % n >= columns.least(instr)]

@@ -73,8 +73,8 @@ def test_int8_network_has_integer_kernels_only() -> None:
     assert float_buffers(result) == {"output"}
     kernels = {i.kernel for i in result.program.instrs if not i.is_marker}
     assert kernels == {
-        "gather_b1", "add_s8", "add_s8f", "layer_norm_s8", "fc_s8", "matmul_s8", "softmax_s8", "softmax_s8p", "lut_s8",
-        "dequantize",
+        "gather_b1", "add_s8", "add_s8f", "layer_norm_s8", "conv_s8", "fc_s8", "matmul_s8", "softmax_s8", "softmax_s8p",
+        "lut_s8", "dequantize",
     }  # fmt: skip
     compile_model(model_path(INTEGER), load_board("host"), CompileOptions(require_int8=True))
 
@@ -125,8 +125,8 @@ def test_float_block_equals_onnxruntime(block: Block, tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.row is not None], ids=lambda b: b.label)
 def test_all_but_keys_and_values_are_computed_for_the_selected_row(block: Block, tmp_path: Path) -> None:
     result = block_result(save(block, tmp_path))
-    layers = [i for i in result.program.instrs if not i.is_marker and i.kernel.startswith("fc_")]
-    assert sorted(i.int_("rows") for i in layers) == [1] * 4 + [block.length] * 2
+    layers = [i for i in result.program.instrs if not i.is_marker and i.op == "FullyConnected"]
+    assert sorted(int(i.params.get("out_w", 1)) for i in layers) == [1] * 4 + [block.length] * 2
 
 
 @pytest.mark.parametrize("unsigned", [False, True], ids=["int8", "uint8"])

@@ -17,7 +17,7 @@ from glowc.codegen.kernels import (
 )
 from glowc.graph.types import DType, TensorType
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared, prepare, prepared_instr, spending
-from glowc.kernels.choice import variant_of
+from glowc.kernels.choice import columns_of, variant_of
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.registry import variants_of
 from glowc.program.ir import Access, Instr, Operand
@@ -78,9 +78,18 @@ def _way(job: Job) -> object:
     """Return what calls have in common of which a machine does one in parts: the path, and the parts that it has."""
     instr, variant = job.instr, variant_of(job.instr)
     whole = instr.rows is None or instr.rows == (0, instr.params.get("out_h"))
-    some, step = variant.channels(instr), variant.columns.step if variant.columns is not None else 0
-    blocks, columns = some > 0 and instr.int_("out_c") > some, step > 0 and instr.int_("out_w") > step
-    return instr.kernel, instr.variant, instr.plan.path, whole, blocks, columns
+    some = variant.channels(instr)
+    blocks = some > 0 and instr.int_("out_c") > some
+    return instr.kernel, instr.variant, instr.plan.path, whole, blocks, _step(instr) > 0
+
+
+def _step(instr: Instr) -> int:
+    """Return the pixels of parts of a row, 0 where no call computes some."""
+    columns, width = columns_of(instr), int(instr.params.get("out_w", 0))
+    if columns is None or width <= columns.step:
+        return 0
+    left = width % columns.step
+    return columns.step if left == 0 or left >= columns.least(instr) else 0
 
 
 def _cut(job: Job) -> Iterator[Job]:
@@ -112,11 +121,9 @@ def _shared(job: Job) -> Iterator[Job]:
 
 def _in_columns(job: Job, variant: KernelVariant) -> Iterator[Job]:
     """Yield the job in parts of rows, and of channels of these, where a variant computes such."""
-    columns, width = variant.columns, job.instr.int_("out_w")
-    if columns is None:
+    if columns_of(job.instr) is None:
         return
-    left = width % columns.step
-    step = columns.step if width > columns.step and (left == 0 or left >= columns.least(job.instr)) else 0
+    width, step = job.instr.int_("out_w"), _step(job.instr)
     some = variant.channels(job.instr)
     if step:
         yield replace(job, instr=replace(job.instr, columns=step))

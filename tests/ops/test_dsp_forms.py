@@ -65,7 +65,7 @@ def kernel_cases() -> Iterator[Case]:
         base = {"h": 4, "w": 9, "c": 30 if k > 200 else 3, "out_c": 9, "pads": (1, 1, 1, 1), **shared}
         yield spoiled(geometry(rng, **base, label=f"{kinds}, windows"), kinds)
         yield spoiled(geometry(rng, **base, planar=k < 200, label=f"{kinds}, planes"), kinds)
-        for n, rows in ((23, 1), (8, 2), (9, 5)) if len(kinds) > 1 else ((1, 1), (10, 4)):
+        for n, rows in ((23, 1), (8, 1), (9, 1), (9, 5)) if len(kinds) > 1 else ((1, 1), (10, 4)):
             yield spoiled(layer(rng, k + n % 4, n, rows=rows, **shared), kinds)
         yield spoiled(conv_case(rng, DType.S8, shape=(30 if k > 200 else 8, 9, 5, 6)), kinds)
     for n, kinds in itertools.product((4, 17, 32), (("clash",), ("large", "none"), ("negated",))):

@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from glowc.graph.types import DType
+from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
+from tests.ops.dense import make_dense
 from tests.ops.test_conv import geometry
 from tests.ops.test_requant_shift import conv_case, fc_case
 
@@ -74,9 +76,9 @@ def plain_fc_case(
         "bias": rng.integers(-3000, 3000, n).astype(np.int32),
         "scale": rng.uniform(0.0001, 0.01, n).astype(np.float32),
     }
-    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": 0, "w_zp": w_zp, "out_zp": ends[0], "scale_step": 1}
+    params: dict[str, ParamValue] = {"in_zp": 0, "w_zp": w_zp, "out_zp": ends[0], "scale_step": 1}
     params |= {"out_min": ends[1], "out_max": ends[2]}
-    return make_case("fc_s16", arrays, params, out={"out": ((rows, n), DType.S16)})
+    return make_dense("fc_s16", arrays, params, out=DType.S16)
 
 
 def depthwise_cases(rng: np.random.Generator) -> Iterator[Case]:

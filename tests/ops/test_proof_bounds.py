@@ -7,7 +7,8 @@ float32 does, that a layer may be simplified. Each case is run by every variant 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,53 +19,38 @@ from glowc.kernels.shapes import axis_keys
 from glowc.kernels.simd.stream import is_bounded
 from glowc.kernels.thumb import depthwise as thumb_depthwise
 from glowc.kernels.thumb import fold as thumb_fold
+from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
 from tests.kernels.params import row_params
+from tests.ops.dense import by_rows
 
 F32 = np.float32
 EVEN = 1 << 23  # sums of the upper channel of a pair stay below it
 SHORT = 1 << 21  # sums that end in 32 bits are limited to it
+Dense = Callable[[], Iterator[Case]]
 
 
-def fc(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, x: np.ndarray, *, zp: int = 0, name: str) -> Case:
-    """Return a fully connected layer of weights[N, K] on the rows of x, input zero point 0."""
-    (n, k), rows = weights.shape, len(x)
-    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": 0, "w_zp": 0, "out_zp": zp, "out_min": -128}
+def fc(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray, x: np.ndarray, *, zp: int = 0, name: str) -> Dense:
+    """Return a layer of weights[N, K] on the rows of x, input zero point 0."""
+    params: dict[str, ParamValue] = {"in_zp": 0, "w_zp": 0, "out_zp": zp, "out_min": -128}
     arrays = {"in": x.astype(np.int8), "weights": weights.astype(np.int8), "bias": bias.astype(np.int32)}
-    arrays["scale"] = np.broadcast_to(scale, (n,)).astype(F32)
+    arrays["scale"] = np.broadcast_to(scale, (len(weights),)).astype(F32)
     params |= {"out_max": 127, "scale_step": 1}
-    return make_case("fc_s8", arrays, params, out={"out": ((rows, n), DType.S8)}, name=name)
+    return partial(by_rows, "fc_s8", arrays, params, out=DType.S8, name=name)
 
 
 def shifted(
     weights: np.ndarray, mul: np.ndarray, offset: np.ndarray, shift: int, x: np.ndarray, name: str, *, in_zp: int = 0
-) -> Case:
-    """Return a fully connected layer that ends in a multiplication and a shift."""
-    (n, k), rows = weights.shape, len(x)
-    params = {"rows": rows, "in_k": k, "out_n": n, "in_zp": in_zp, "w_zp": 0, "out_zp": -1, "out_min": -128}
+) -> Dense:
+    """Return a layer that ends in a multiplication and a shift."""
+    params: dict[str, ParamValue] = {"in_zp": in_zp, "w_zp": 0, "out_zp": -1, "out_min": -128}
     arrays = {"in": x.astype(np.int8), "weights": weights.astype(np.int8), "mul": mul.astype(np.int32)}
     params |= {"out_max": 127, "shift": shift}
     arrays["offset"] = offset.astype(np.int64)
-    return make_case("fc_s8rs", arrays, params, out={"out": ((rows, n), DType.S8)}, name=name)
+    return partial(by_rows, "fc_s8rs", arrays, params, out=DType.S8, name=name)
 
 
-def as_conv(case: Case) -> Case:
-    """Return a fully connected layer as a convolution of 1 x 1 over its rows."""
-    p, arrays = case.instr.params, dict(case.arrays)
-    rows, k, n = (int(p[key]) for key in ("rows", "in_k", "out_n"))
-    shapes = (1, 1, rows, k), (1, 1, rows, n)
-    params = row_params(*(TensorType(shape, DType.S8) for shape in shapes))
-    params |= dict.fromkeys(("k_h", "k_w", "stride_h", "stride_w", "dil_h", "dil_w", "groups"), 1)
-    params |= {"pad_top": 0, "pad_left": 0}
-    params |= {key: value for key, value in p.items() if key not in ("rows", "in_k", "out_n")}
-    arrays["in"], arrays["weights"] = arrays["in"].reshape(shapes[0]), arrays["weights"].reshape(n, 1, 1, k)
-    del arrays["out"]
-    out = {"out": (shapes[1], DType.S8)}
-    kernel = case.instr.kernel.replace("fc_", "conv_")
-    return make_case(kernel, arrays, params, rows=(0, 1), out=out, name=case.instr.name)
-
-
-def layers() -> Iterator[Case]:
+def layers() -> Iterator[Dense]:
     """Yield the fully connected layers."""
     yield from narrow_products()
     yield least_weights()
@@ -88,15 +74,14 @@ def fused_sums() -> Iterator[Case]:
 
 
 def kernel_cases() -> Iterator[Case]:
-    """Yield each layer, as a fully connected one and as a convolution."""
+    """Yield each layer, as a convolution and as fully connected ones."""
     yield from fused_sums()
     yield from depthwise_at_the_bound()
-    for case in layers():
-        yield case
-        yield as_conv(case)
+    for cases in layers():
+        yield from cases()
 
 
-def narrow_products() -> Iterator[Case]:
+def narrow_products() -> Iterator[Dense]:
     """Products of sums and scales up to 32000 pass through 16 bits with the zero point, larger ones saturate there."""
     k, n = 16, 8
     x = np.stack([np.full(k, code) for code in (-128, 127, -128, 1)])
@@ -110,13 +95,13 @@ def narrow_products() -> Iterator[Case]:
         yield fc(few, bias, F32(product / (1 << 20)), x, zp=zp, name=f"biases give {product}")
 
 
-def least_weights() -> Case:
+def least_weights() -> Dense:
     """Weights and inputs of -128 side by side: two of their products do not fit 16 bits."""
     weights, x = np.full((8, 40), -128), np.stack([np.full(40, code) for code in (-128, 127, -128, -127)])
     return fc(weights, np.zeros(8), F32(1 / 6000), x, name="weights of -128")
 
 
-def near_ties() -> Iterator[Case]:
+def near_ties() -> Iterator[Dense]:
     """Sums whose code is decided by the rounding of float32, or by what a factor of 2^-32 leaves out of the scale."""
     for name, sums, scale in (
         ("ties", np.arange(-62, 64, 4), F32(0.25)),
@@ -154,7 +139,7 @@ def _cut_off() -> tuple[np.ndarray, np.float32]:
     return sums[want != got][:8], scale
 
 
-def _cut_off_inputs() -> Case:
+def _cut_off_inputs() -> Dense:
     """Return a layer as of `_cut_off` whose sums come from its inputs; the ties are more than half of them away."""
     k = 256
     factor = 40453 + 255 / 256  # 2^32 times the scale
@@ -167,7 +152,7 @@ def _cut_off_inputs() -> Case:
     return fc(np.full((len(found), k), 127), found, scale, np.full((4, k), 127), name="cut off, of inputs")
 
 
-def pairs_of_channels() -> Iterator[Case]:
+def pairs_of_channels() -> Iterator[Dense]:
     """The upper one of two channels in a word has 24 bits: sums on both sides of 2^23, of both signs."""
     k, n = 8, 8
     x = np.stack([np.full(k, 127), np.full(k, -128), np.zeros(k)])
@@ -183,7 +168,7 @@ def pairs_of_channels() -> Iterator[Case]:
         yield fc(weights, np.arange(n) * 900, F32(0.0005), x, name=f"weights {even} and {odd}")
 
 
-def short_sums() -> Iterator[Case]:
+def short_sums() -> Iterator[Dense]:
     """Endings in 32 bits: sums around 2^21, products and offsets around 2^31."""
     n = 8
     for k, mul, shift in ((64, 1, 14), (128, 1, 13), (129, 1, 14), (140, 1, 15), (300, 1, 16), (128, 3, 15)):
@@ -202,7 +187,7 @@ def short_sums() -> Iterator[Case]:
     yield shifted(weights, ones, np.full(n, 1 << 14), 15, x, "inputs from 127", in_zp=127)
 
 
-def products_beyond_floats() -> Iterator[Case]:
+def products_beyond_floats() -> Iterator[Dense]:
     """A multiplier of 25 bits where float32's nearest one makes a tie, and an offset that leaves 32 bits."""
     n, mul = 8, (1 << 24) + 1
     x = np.stack([np.full(8, code) for code in (-128, -3, -1, 0, 1, 127)])
@@ -212,7 +197,7 @@ def products_beyond_floats() -> Iterator[Case]:
     yield shifted(weights, np.full(n, 1), np.full(n, (1 << 33) + (1 << 27)), 28, x, "offset of 34 bits")
 
 
-def constant_channels() -> Case:
+def constant_channels() -> Dense:
     """Channels without weights: a large bias is replaced by a smaller one only where the code stays."""
     weights = np.zeros((8, 8))
     weights[3] = 1
@@ -221,7 +206,7 @@ def constant_channels() -> Case:
     return fc(weights, bias, scale.astype(F32), np.stack([np.full(8, 3)] * 4), name="constant channels")
 
 
-def large_biases_with_weights() -> Case:
+def large_biases_with_weights() -> Dense:
     """Channels that saturate by their bias: with a smaller one of the same code the inputs would show."""
     weights = np.full((8, 8), -127)
     bias = np.full(8, 1 << 30)

@@ -13,6 +13,7 @@ from glowc.kernels.shapes import axis_keys
 from glowc.ops.requant_shift import Shift, float_formula
 from tests.kernels.case import Case, make_case
 from tests.kernels.params import row_params
+from tests.ops.dense import make_dense
 
 ENDS = {"out_zp": -128, "out_min": -128, "out_max": 127, "shift": 16}
 
@@ -55,15 +56,14 @@ def conv_case(
 
 
 def fc_case(rng: np.random.Generator, dtype: DType, k: int, n: int, rows: int = 1, rest: int = 0) -> Case:
-    """Return one fc_*rs case."""
+    """Return one fc_*rs case, of several rows as a convolution."""
     x = rng.integers(dtype.qmin, dtype.qmax + 1, (rows, k)) // (1 if dtype is DType.S8 else 100)
     arrays = {
         "in": x.astype(dtype.numpy),
         "weights": rng.integers(-127, 128, (n, k)).astype(np.int8),
         **(scales(rng, n, rest=rest) if rest else constants(rng, n)),
     }
-    params = {"rows": rows, "in_k": k, "out_n": n, "w_zp": 0, "in_zp": -3, **ENDS}
-    return make_case(f"fc_{dtype.value}rs", arrays, params, out={"out": ((rows, n), DType.S8)})
+    return make_dense(f"fc_{dtype.value}rs", arrays, {"w_zp": 0, "in_zp": -3, **ENDS}, out=DType.S8)
 
 
 def kernel_cases() -> Iterator[Case]:
@@ -76,7 +76,7 @@ def kernel_cases() -> Iterator[Case]:
     yield conv_case(rng, DType.S8, planar=True, shape=(3, 6, 5, 12))
     for rest, group in itertools.product((1, 200), (1, 4)):
         yield conv_case(rng, DType.S8, group=group, shape=(6, 9, 7, 7), rest=rest)
-        yield fc_case(rng, DType.S8, 21, 19, rows=5, rest=rest)
+        yield from (fc_case(rng, DType.S8, 21, 19, rows=rows, rest=rest) for rows in (1, 5))
     for group in (1, 4):  # multipliers of 1/4, 256 and between
         case = conv_case(rng, DType.S8, group=group, shape=(6, 9, 7, 7), rest=1)
         mul, offset = case.arrays["mul"], case.arrays["offset"]
@@ -90,8 +90,8 @@ def kernel_cases() -> Iterator[Case]:
         yield case
     for rest, planar, k in itertools.product((1, 200), (False, True), (1, 3)):
         yield conv_case(rng, DType.S16, planar=planar, pad=k // 2, k=k, shape=(3, 9, 7, 7), rest=rest)
-    for dtype, k in itertools.product((DType.S8, DType.S16), (1, 7, 16, 33)):
-        yield fc_case(rng, dtype, k, 6, rows=2)
+    for rows, dtype, k in itertools.product((1, 2), (DType.S8, DType.S16), (1, 7, 16, 33)):
+        yield fc_case(rng, dtype, k, 6, rows=rows)
     axes = dict.fromkeys(axis_keys("d"), 1) | dict.fromkeys((*axis_keys("a"), *axis_keys("b")), 0)
     codes = rng.integers(-128, 128, (2, 30)).astype(np.int8)
     for sign in "+-":

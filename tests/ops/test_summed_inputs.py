@@ -32,7 +32,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "batch": {"c": 124, "out_c": 128, "k": (1, 1)},
 }
 """How the inputs of a pixel are collected (kernels/dsp/conv.py): a layer of each."""
-FLAT = ((16, 16, 1), (43, 18, 1), (133, 17, 2), (1030, 16, 1), (19, 18, 4), (130, 17, 7))  # inputs, outputs, rows
+FLAT = ((16, 16, 1), (43, 18, 1), (133, 17, 1), (1030, 16, 1), (19, 18, 4), (130, 17, 7))  # inputs, outputs, rows
 
 
 def kernel_cases() -> Iterator[Case]:

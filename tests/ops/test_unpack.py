@@ -13,6 +13,7 @@ from glowc.graph.types import DType, QuantParams
 from glowc.kernels.common.narrow import by_lanes, in_order, narrowed, palette_of, unpack_kernel, words_of
 from glowc.kernels.records import Records
 from tests.kernels.case import Case, make_case
+from tests.ops.dense import make_dense
 
 BODIES = (*range(1, 21), 32, 37)
 EDGES = ((0, 1, 0, 0, 0), (3, 2, 4, 0, 0), (0, 3, 0, 8, 0), (1, 3, 2, 1, 5))  # lead, count, head, tail, rest
@@ -70,8 +71,7 @@ def layer_case(rng: np.random.Generator, shape: tuple[int, int, int], form: FewC
         "scale": (rng.uniform(0.005, 0.02, out_n) * min(1, 8 / form.codes[-1])).astype(np.float32),
     }  # fmt: skip
     codes = {"in_zp": -7, "w_zp": 0, "out_zp": 5, "out_min": -100, "out_max": 127, "scale_step": 1}
-    case = make_case("fc_s8", arrays, {"rows": rows, "in_k": in_k, "out_n": out_n, **codes},
-                     out={"out": ((rows, out_n), DType.S8)}, name=unpack_kernel(form))  # fmt: skip
+    case = make_dense("fc_s8", arrays, codes, out=DType.S8, name=unpack_kernel(form))
     quant = QuantParams((1.0,), (0,), bits=form.bits, palette=form.palette)
     operands = tuple(
         replace(o, type=replace(o.type, quant=quant)) if o.role == "weights" else o for o in case.instr.operands

@@ -14,6 +14,7 @@ from glowc.ops.weight_only import unpack
 from glowc.passes.quant.weights import pack_codes
 from tests.kernels.case import Case, make_case
 from tests.kernels.params import row_params
+from tests.ops.dense import make_dense
 
 TOLERANCE = {"atol": 1e-4, "rtol": 1e-5, "why": "the sum runs in another order than numpy's matrix product"}
 
@@ -47,15 +48,12 @@ def layer(rng: np.random.Generator, k: int, step: int, rows: int = 2, w_zp: int 
         "bias": rng.standard_normal(5).astype(np.float32),
     }  # fmt: skip
     params = {
-        "rows": rows,
-        "in_k": k,
-        "out_n": 5,
         "w_zp": w_zp,
         "scale_step": step,
         "act_min": -1.0,
         "act_max": math.inf,
     }
-    return make_case("fc_f32w8", arrays, params, out={"out": ((rows, 5), DType.F32)}, **TOLERANCE)  # type: ignore[arg-type]
+    return make_dense("fc_f32w8", arrays, params, out=DType.F32, **TOLERANCE)
 
 
 def blocked(rng: np.random.Generator, bits: int, k: int, block: int, step: int, n: int = 4) -> Case:

@@ -32,7 +32,7 @@ class FewPlan(Plan):
     @property
     def products(self) -> str:
         """The sum of the products of a short row, else nothing."""
-        return " + ".join(f"x[{k}] * w[{k}]" for k in range(self.short))
+        return " + ".join(f"in[{k}] * w[{k}]" for k in range(self.short))
 
 
 def few_plan(instr: Instr, dot: str = "") -> FewPlan:

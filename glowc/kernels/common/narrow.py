@@ -31,7 +31,6 @@ Layout = Callable[[np.ndarray, int], np.ndarray]
 Word = Callable[[str, int], str]
 """Returns the C of the k-th word of weights in a stored word."""
 
-_FEW_ROWS = 2
 _SIGN_OF_BYTES, _SIGN_OF_HALFWORDS = 0x80808080, 0x80008000
 
 
@@ -127,11 +126,6 @@ def weight_palette(instr: Instr) -> tuple[int, ...]:
     """Return the palette of the weights of an instruction, not packed yet; none of other weights."""
     form = weight_form(instr)
     return form.palette if form is not None else ()
-
-
-def has_few_rows(instr: Instr) -> bool:
-    """Accept so few rows that unpacking the weights of a fully connected layer first would take longer."""
-    return instr.int_("rows") <= _FEW_ROWS
 
 
 def holds_bytes(instr: Instr) -> bool:

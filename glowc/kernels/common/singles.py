@@ -43,7 +43,7 @@ def single_rows(constants: Arrays, instr: Instr) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsPlan(LayerPlan):
+class OutputsPlan(LayerPlan):
     """Of a fully connected layer: how many outputs are computed one by one, and by which C function."""
 
     singles: int = 0
@@ -84,5 +84,5 @@ def with_singles(plain: KernelVariant, dot: str, header: str) -> KernelVariant:
 
 
 def _with(plan: Plan, count: int, dot: str) -> Plan:
-    assert isinstance(plan, RowsPlan)
+    assert isinstance(plan, OutputsPlan)
     return replace(plan, singles=count, dot=dot)

@@ -1,4 +1,4 @@
-"""fc_s8 on SMLAD, eight outputs of one row at a time: the inputs are expanded once for all eight.
+"""fc_s8 on SMLAD, eight outputs at a time: the inputs are expanded once for all eight.
 
 On CPUs that issue two at a time the four outputs of `paired` take fewer cycles, where a layer ends in a float32 scale.
 """
@@ -24,9 +24,9 @@ _OUTPUTS = 8
 
 
 def accepts_eight(instr: Instr) -> bool:
-    """Accept one row of whole groups of inputs, and whole blocks of eight outputs."""
+    """Accept whole groups of inputs, and whole blocks of eight outputs."""
     shape = FullyConnected.of(instr)
-    return FC.accepts(instr) and shape.rows == 1 and shape.out_n % _OUTPUTS == 0 and shape.in_k % GROUP == 0
+    return FC.accepts(instr) and shape.out_n % _OUTPUTS == 0 and shape.in_k % GROUP == 0
 
 
 def prepare_eight(constants: Arrays, instr: Instr) -> Prepared:

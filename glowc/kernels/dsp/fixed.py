@@ -113,7 +113,6 @@ FC_EIGHT = replace(
     _fc(eight.EIGHT, "glow_dsp_fc_eight_q31.h", limited=False), slow_with=frozenset()
 )  # there is no `paired` one
 FC_CROSSED = _fc(paired.CROSSED_FC, "glow_dsp_fc.h", limited=False)
-FC_QUAD = _fc(fully_connected.QUAD, "glow_dsp_quad_q31.h")
 
 DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, depthwise.prepare, "glow_dsp_planar.h")
 DEPTHWISE_PAIRED = fixed_variant(depthwise.PAIRED, depthwise.in_order(depthwise.prepare), "glow_dsp_planar.h")
@@ -125,5 +124,5 @@ DEPTHWISE_SMALL = replace(
 VARIANTS = {
     "dwconv_s8q31": (DEPTHWISE, DEPTHWISE_PAIRED, DEPTHWISE_SMALL),
     "conv_s8q31": (CONV, CONV_QUAD, PAIRED, BATCH, WINOGRAD, WINOGRAD_PAIRED),
-    "fc_s8q31": (FC, FC_UNITS, FC_QUAD, FC_EIGHT, FC_CROSSED),
+    "fc_s8q31": (FC, FC_UNITS, FC_EIGHT, FC_CROSSED),
 }

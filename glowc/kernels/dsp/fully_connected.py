@@ -1,35 +1,31 @@
-"""fc_s8 on SMLAD: four outputs of a row at a time, or four rows times pairs of outputs."""
+"""fc_s8 on SMLAD: four outputs at a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_of
+from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.assembly import Printed, joined
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.few import with_few
-from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.common.singles import OutputsPlan, with_singles
 from glowc.kernels.dsp.common_factor import LEAD, short
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP, summed_groups
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.row_tile import assembly
-from glowc.kernels.dsp.stream import accepts_any_zero, block_records, ending, fours, pair_records, pairs
+from glowc.kernels.dsp.stream import accepts_any_zero, block_records, ending, fours
 from glowc.kernels.records import Records
-from glowc.kernels.shapes import FullyConnected
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
 _MAX_EXPANDED = 1024  # inputs that may take two bytes of scratch each
 _FEW_INPUTS = 20  # of outputs that are computed one by one
-_ROWS = 4
-_QUAD_BYTES = 4096  # of scratch for four rows
-_UNIT_PAIRS, _MANY_PAIRS = 16, 1 << 20
 _HEADER = "glow_dsp_fc.h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FcPlan(RowsPlan):
+class FcPlan(OutputsPlan):
     """The `form` of the stream and the `end` of codes; `paired`: instructions issue two at a time.
 
     path: "direct", inputs are expanded again for every block; "units", once, in units of eight.
@@ -53,18 +49,13 @@ class FcPlan(RowsPlan):
 
     @property
     def tile(self) -> str:
-        """The assembly of a row times blocks of four outputs with crossed sums."""
+        """The assembly of blocks of four outputs with crossed sums."""
         return assembly(self.steps, exact=self.exact)
 
     @property
     def cost_path(self) -> str:
         """What the costs of a path are filed under: eight outputs were measured where they end in a float32 scale."""
         return "eight" if self.eight and not self.fixed else self.path
-
-    @property
-    def unit_pairs(self) -> int:
-        """Pairs of outputs of a unit of work; all of a mixed stream."""
-        return _MANY_PAIRS if self.form == "mixed" else _UNIT_PAIRS
 
     @property
     def ends_bytes(self) -> int:
@@ -147,38 +138,18 @@ def common_end(end: str) -> str:
     return "v8" if end in ("v8", "s8") else "r8"
 
 
-def prepare_quad(constants: Arrays, instr: Instr) -> Prepared:
-    """Prepare fc_s8 of four rows at a time."""
-    weights = constants["weights"].reshape(instr.int_("out_n"), -1)
-    summed = summed_groups(weights, instr)
-    stream = pairs(weights, constants, instr, summed=summed)
-    return Prepared(stream.constants, FcPlan(form=stream.form, end=ending(instr), summed=summed))
-
-
 def accepts_units(instr: Instr) -> bool:
     """Accept what is more than one block, of inputs that may take two bytes of scratch each."""
     return accepts_any_zero(instr) and instr.int_("in_k") <= _MAX_EXPANDED and instr.int_("out_n") > GROUP
 
 
 def units_scratch(instr: Instr) -> int:
-    """A row of inputs as int16, and their sums."""
+    """The inputs as int16, and their sums."""
     return -(-instr.int_("in_k") // 8) * 16 + 2 * GROUP * _summed(instr)
-
-
-def quad_scratch(instr: Instr) -> int:
-    """Four rows of inputs as int16, and their sums."""
-    return 8 * _ROWS * (-(-instr.int_("in_k") // GROUP) + _summed(instr))
 
 
 def _summed(instr: Instr) -> int:
     return instr.plan.summed if isinstance(instr.plan, FcPlan) else 0
-
-
-def accepts_quad(instr: Instr) -> bool:
-    """Accept at least three rows, of which at most one in four is computed in vain."""
-    shape = FullyConnected.of(instr)
-    few = shape.rows < 3 or 4 * -(-shape.rows // 4) * 3 > 4 * shape.rows
-    return not few and accepts_any_zero(instr) and shape.out_n >= 2 and quad_scratch(instr) <= _QUAD_BYTES
 
 
 def records(instr: Instr) -> Records | None:
@@ -187,14 +158,6 @@ def records(instr: Instr) -> Records | None:
     if not isinstance(plan, FcPlan):
         return None
     return block_records(instr, plan.form, instr.int_("out_n"), plan.ends_bytes, plan.lead)
-
-
-def quad_records(instr: Instr) -> Records | None:
-    """Return those of pairs of outputs."""
-    plan = instr.plan
-    if not isinstance(plan, FcPlan):
-        return None
-    return pair_records(instr, plan.form, instr.int_("out_n"), instr.int_("in_k"), 5 if plan.fixed else 4)
 
 
 def _accepts_few(instr: Instr) -> bool:
@@ -213,20 +176,8 @@ UNITS = KernelVariant(
 )  # fmt: skip
 
 
-def quad_units(instr: Instr) -> int:
-    """Return the blocks of outputs of all groups of four rows."""
-    shape, pairs = FullyConnected.of(instr), plan_of(instr, FcPlan).unit_pairs
-    return -(-shape.rows // GROUP) * max(1, -(-(shape.out_n // 2) // pairs))
-
-
-QUAD = KernelVariant(
-    "dsp", form="quad", also=FPU, template="{}_quad", rank=11, header="glow_dsp_quad.h", accepts=accepts_quad,
-    prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, reads=Reads(value_bytes=2),
-    records=quad_records, units=quad_units,
-)  # fmt: skip
-
 FEW = with_few(FC, "glow_dsp_dot_s8", "glow_dsp_single.h", _accepts_few)
 
 VARIANTS = {
-    "fc_s8": (FC, UNITS, with_singles(FC, "glow_dsp_dot_s8", "glow_dsp_single.h"), QUAD, FEW),
+    "fc_s8": (FC, UNITS, with_singles(FC, "glow_dsp_dot_s8", "glow_dsp_single.h"), FEW),
 }

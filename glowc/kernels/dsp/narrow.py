@@ -16,7 +16,6 @@ from glowc.kernels.base import KernelVariant, Prepared, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
 from glowc.kernels.common.narrow import (
     UnpackPlan,
-    has_few_rows,
     in_order,
     indexed_by,
     shifted,
@@ -46,7 +45,7 @@ class PairsPlan(Plan):
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept weights of 4 bits, and few rows that may take two bytes of scratch for each input."""
+    """Accept weights of 4 bits, and inputs that may take two bytes of scratch each."""
     return weight_bits(instr) == 4 and _has_short_rows(instr)
 
 
@@ -56,7 +55,7 @@ def accepts_palette(instr: Instr) -> bool:
 
 
 def _has_short_rows(instr: Instr) -> bool:
-    few = instr.int_("w_zp") == 0 and has_few_rows(instr) and accepts_any_zero(instr)
+    few = instr.int_("w_zp") == 0 and accepts_any_zero(instr)
     return few and _row_bytes(instr) <= _MOST_BYTES
 
 

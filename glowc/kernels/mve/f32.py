@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from glowc.graph.types import DType
-from glowc.kernels.base import Prepared
+from glowc.kernels.base import Prepared, plan_of
 from glowc.kernels.common.attend import by_fours, of_codes
 from glowc.kernels.common.recurrent import in_fours
+from glowc.kernels.common.windows import is_point
 from glowc.kernels.features import Stated
 from glowc.kernels.mve.shared import FAST, GROUP, PAIRWISE, accepts_rows, in_blocks, overlap_bytes
 from glowc.kernels.shapes import Conv, MatMul
@@ -28,11 +29,13 @@ class FloatPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatConvPlan(FloatPlan):
-    """`direct`: rows of a window are read in place, where it lies inside of the image. With `reads_weights_once`
-    some output channels of all pixels are computed before the next ones, where no output lies over an input.
+    """`direct`: rows of a window are read in place, where it lies inside of the image; `point`: a window is one pixel,
+    which is. With `reads_weights_once` some output channels of all pixels are computed before the next ones, where no
+    output lies over an input.
     """
 
     direct: bool
+    point: bool
     reads_weights_once: bool = False
 
 
@@ -57,8 +60,8 @@ def accepts_conv(instr: Instr) -> bool:
 
 
 def conv_scratch(instr: Instr) -> int:
-    """Bytes of four windows."""
-    return 16 * Conv.of(instr).inputs
+    """Bytes of four windows, where they are not pixels of the image."""
+    return 0 if plan_of(instr, FloatConvPlan).point else 16 * Conv.of(instr).inputs
 
 
 def prepare_conv(_: Arrays, instr: Instr) -> Prepared:
@@ -67,7 +70,8 @@ def prepare_conv(_: Arrays, instr: Instr) -> Prepared:
     dense = shape.in_ch == 1 and shape.in_col == shape.in_c
     direct = dense and (shape.dil_w == 1 or shape.k_w == 1)
     once = direct and in_blocks(GROUP * shape.inputs * kind.bytes, shape.out_c, shape.out_h * shape.out_w // 2)
-    return Prepared(plan=FloatConvPlan(int8_weights=kind is DType.S8, direct=direct, reads_weights_once=once))
+    plan = FloatConvPlan(int8_weights=kind is DType.S8, direct=direct, point=is_point(shape), reads_weights_once=once)
+    return Prepared(plan=plan)
 
 
 def prepare_fc(_: Arrays, instr: Instr) -> Prepared:

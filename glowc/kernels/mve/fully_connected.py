@@ -11,8 +11,8 @@ from glowc.kernels.base import Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
-from glowc.kernels.common.singles import RowsPlan, with_singles
-from glowc.kernels.mve.shared import FAST, GROUP, has_centred_codes, in_blocks
+from glowc.kernels.common.singles import OutputsPlan, with_singles
+from glowc.kernels.mve.shared import FAST, has_centred_codes
 from glowc.kernels.mve.stream import end_bytes, end_of, group_records, stream, streamed
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
@@ -21,20 +21,14 @@ from glowc.program.kernel import Arrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FullyConnectedPlan(RowsPlan):
-    """`one_row`: the function takes no stack for pairs of rows; `end`: by which functions sums become codes.
+class FullyConnectedPlan(OutputsPlan):
+    """`end`: by which functions sums become codes; "shared": all outputs have one scale, which is not in the stream."""
 
-    "shared": all channels of one row have one scale, which is not in the stream. With
-    `reads_weights_once` some outputs of all rows are computed before the next ones.
-    """
-
-    one_row: bool
     end: str
-    reads_weights_once: bool = False
 
     @property
     def end_bytes(self) -> int:
-        """Bytes of the stream that are biases of four channels, and their ends."""
+        """Bytes of the stream that are biases of four outputs, and their ends."""
         return end_bytes(self.end)
 
 
@@ -49,12 +43,10 @@ def prepare(constants: Arrays, instr: Instr, *, shares: bool = True) -> Prepared
     weights = constants["weights"].reshape(shape.out_n, 1, shape.in_k)
     ends = Ends.of(constants, shape.out_n)
     scaled = any(operand.role == "scale" for operand in instr.operands)
-    shared = shares and scaled and shape.rows == 1 and bool((ends.words == ends.words[0]).all())
+    shared = shares and scaled and bool((ends.words == ends.words[0]).all())
     packed = stream(weights, constants["bias"], None if shared else ends, instr.int_("in_zp"))
     scale = {"scale": ends.words[:1].view(np.float32)} if shared else {}
-    end = end_of(ends, instr)
-    once = in_blocks(GROUP * shape.in_k + end_bytes(end), shape.out_n, shape.rows)
-    plan = FullyConnectedPlan(one_row=shape.rows == 1, end="shared" if shared else end, reads_weights_once=once)
+    plan = FullyConnectedPlan(end="shared" if shared else end_of(ends, instr))
     return Prepared({"weights": packed, **ends.empty, **scale}, plan)
 
 

@@ -10,7 +10,6 @@ from glowc.graph.few_codes import NARROW_BITS
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.narrow import (
     by_lanes,
-    has_few_rows,
     holds_bytes,
     indexed_by,
     read_as_stored,
@@ -28,7 +27,7 @@ _LANES, _HEADER = 4, "glow_mve_unpack.h"
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept weights of few bits, few rows, and whole vectors of inputs."""
+    """Accept weights of few bits, and whole vectors of inputs."""
     return weight_bits(instr) > 0 and _has_vectors(instr)
 
 
@@ -38,7 +37,7 @@ def accepts_palette(instr: Instr) -> bool:
 
 
 def _has_vectors(instr: Instr) -> bool:
-    return has_few_rows(instr) and instr.int_("in_k") % VECTOR == 0 and fully_connected.accepts(instr)
+    return instr.int_("in_k") % VECTOR == 0 and fully_connected.accepts(instr)
 
 
 NARROW = replace(

@@ -15,7 +15,7 @@ from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.products import product_variants, rows_variants
 from glowc.kernels.mve.shared import FAST, GROUP, are_codes
 from glowc.kernels.mve.stream import VECTOR
-from glowc.kernels.shapes import FullyConnected, MatMul
+from glowc.kernels.shapes import FullyConnectedRows, MatMul
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -60,7 +60,7 @@ def accepts_fc(instr: Instr) -> bool:
 
 def fc_scratch(instr: Instr) -> int:
     """Bytes of a sum per output, and of one row of inputs."""
-    shape = FullyConnected.of(instr)
+    shape = FullyConnectedRows.of(instr)
     return _sums(shape.out_n) * _SUM + shape.in_k
 
 

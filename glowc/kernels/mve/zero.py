@@ -13,7 +13,7 @@ import numpy as np
 from glowc.kernels.base import Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
-from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.common.singles import OutputsPlan, with_singles
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.mve.shared import FAST, has_codes
 from glowc.kernels.mve.stream import end_bytes, stream
@@ -40,7 +40,7 @@ class ZeroConvPlan(Plan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroRowsPlan(RowsPlan):
+class ZeroPlan(OutputsPlan):
     """`fixed`: codes end in a multiplier and a shift."""
 
     fixed: bool
@@ -73,11 +73,6 @@ def _pays(shape: Conv) -> bool:
     return shape.inputs * shape.out_c >= _ROW_COST * (shape.k_h + 1)
 
 
-def accepts_fc(instr: Instr) -> bool:
-    """Accept layers whose results of two rows are stored by 16-bit offsets."""
-    return _accepts(instr) and instr.int_("out_n") < 1 << 15
-
-
 def scratch_bytes(instr: Instr) -> int:
     """Two pixels of inputs, where they are copied."""
     return 2 * Conv.of(instr).inputs if plan_of(instr, ZeroConvPlan).path == "any" else 0
@@ -91,7 +86,7 @@ def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
 
 def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants."""
-    plan = ZeroRowsPlan(fixed="mul" in constants)
+    plan = ZeroPlan(fixed="mul" in constants)
     return Prepared(_packed(constants, instr, FullyConnected.of(instr).out_n), plan)
 
 
@@ -106,15 +101,12 @@ def _packed(constants: Arrays, instr: Instr, outputs: int) -> Arrays:
 
 FC = replace(
     FAST, form="zero", header="glow_mve_zero.h", template="{}_zero",
-    accepts=accepts_fc, prepare=prepare_fc, packs=WEIGHTED,
+    accepts=_accepts, prepare=prepare_fc, packs=WEIGHTED,
 )  # fmt: skip
 CONV = replace(
     FC, accepts=accepts_conv, prepare=prepare_conv, scratch_bytes=scratch_bytes, streams=True, row_block=2,
 )  # fmt: skip
-_ROW = replace(
-    FC, accepts=lambda instr: instr.int_("rows") == 1 and accepts_fc(instr)
-)  # of two the offsets would differ
-FC_SINGLE = with_singles(_ROW, "glow_mve_dot_s8", "glow_mve_single.h")
+FC_SINGLE = with_singles(FC, "glow_mve_dot_s8", "glow_mve_single.h")
 
 VARIANTS = {
     "conv_s8": (CONV,),

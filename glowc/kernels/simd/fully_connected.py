@@ -1,4 +1,4 @@
-"""fc_s8 and fc_dynamic on A64 and A32: outputs of one row a block (glow_a64.h, glow_a32.h), two rows a block.
+"""fc_s8 and fc_dynamic on A64 and A32: a row a block (glow_a64.h, glow_a32.h), of fc_dynamic two.
 
 A block of outputs is a stream as that of conv.py: whole steps of 16 inputs, then what is left (dot: always steps of 4).
 """
@@ -12,7 +12,7 @@ import numpy as np
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.constants import WEIGHTED, accepts_codes, padded
 from glowc.kernels.common.few import with_few
-from glowc.kernels.common.singles import RowsPlan, with_singles
+from glowc.kernels.common.singles import OutputsPlan, with_singles
 from glowc.kernels.common.sums import shifted
 from glowc.kernels.records import Records
 from glowc.kernels.shapes import FullyConnected
@@ -29,7 +29,7 @@ _OUTPUTS = {"a32": 8, "a64": 8, "dot": 16}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FcPlan(RowBlock, RowsPlan):
+class FcPlan(RowBlock, OutputsPlan):
     """What the template prints by.
 
     `outputs` of a block; `whole`: there is a block of so many; `narrow` outputs of the last block, where it has fewer,

@@ -14,7 +14,6 @@ from glowc.kernels.common.constants import WEIGHTED, accepts_codes
 from glowc.kernels.common.narrow import (
     UnpackPlan,
     by_lanes,
-    has_few_rows,
     holds_bytes,
     indexed_by,
     read_as_stored,
@@ -33,7 +32,7 @@ _LANES, _ENTRIES = 4, 16
 
 
 def accepts(instr: Instr) -> bool:
-    """Accept weights of few bits, few rows, whole vectors of inputs, and whole blocks of outputs."""
+    """Accept weights of few bits, whole vectors of inputs, and whole blocks of outputs."""
     return weight_bits(instr) > 0 and _has_blocks(instr)
 
 
@@ -44,7 +43,7 @@ def accepts_palette(instr: Instr) -> bool:
 
 def _has_blocks(instr: Instr) -> bool:
     whole = instr.int_("in_k") % CHUNK == instr.int_("out_n") % _OUTPUTS == 0
-    return has_few_rows(instr) and instr.int_("w_zp") == 0 and accepts_codes(instr) and whole
+    return instr.int_("w_zp") == 0 and accepts_codes(instr) and whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ class RowBlock(Ended):
         return self.shifted and self.core.paired
 
     def constants(self, p: Printed) -> str:
-        """Return what all rows share: zero point and limits, buffers of the last outputs and of inputs."""
+        """Return what all blocks share: zero point and limits, buffers of the last outputs and of inputs."""
         return joined(
             [
                 *self.end_registers(p),
@@ -47,10 +47,10 @@ class RowBlock(Ended):
         )
 
     def row(self, p: Printed) -> str:
-        """Return what blocks read besides the inputs of a row `x`: their sum, and those after the last whole step."""
+        """Return what blocks read besides the inputs: their sum, and those after the last whole step."""
         in_k = p["in_k"]
-        sums = (f"const int32_t sum = glow_sum_s8(x, {in_k});", f"const int16_t *w_shift = {self.biases};")
-        rest = f"memcpy(rest, x + {in_k} / 16 * 16, (size_t)({in_k} % 16));"
+        sums = (f"const int32_t sum = glow_sum_s8(in, {in_k});", f"const int16_t *w_shift = {self.biases};")
+        rest = f"memcpy(rest, in + {in_k} / 16 * 16, (size_t)({in_k} % 16));"
         return joined([*(sums if self.shifted else ()), *((rest,) if self.rest else ())])
 
     def block(self, width: int, put: str, in_k: str) -> str:
@@ -60,7 +60,7 @@ class RowBlock(Ended):
                 f"int8_t *put = {put};",
                 *(self._shifts(width) if self.shifted else ()),
                 *(self._start(width) if self.starts else ()),
-                *(("const int8_t *at = x;", f"{self.word} n = {in_k} / 16;") if self.steps else ()),
+                *(("const int8_t *at = in;", f"{self.word} n = {in_k} / 16;") if self.steps else ()),
                 *((*A32_ENDS, f"w += {8 * width};") if self.a32 else ()),
                 "__asm__ volatile(",
                 *(f"    {line}" for line in self._assembly(width)),

@@ -1,8 +1,7 @@
-"""fc_s8, fc_s8q31 and fc_s8rs for cores without SIMD: eight outputs at a time, or four rows times all outputs."""
+"""fc_s8, fc_s8q31 and fc_s8rs for cores without SIMD: eight outputs at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +16,6 @@ from glowc.kernels.thumb.forms import HEADER, both, fixed
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
-_ROWS_BYTES, _V6M_ROWS_BYTES = 4096, 1024  # of scratch for four rows; Armv6-M comes with little RAM
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcPlan(Plan):
@@ -28,14 +25,6 @@ class FcPlan(Plan):
 
     full: bool
     offset: bool
-    shifts: bool
-    fixed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FcRowsPlan(Plan):
-    """Of several rows; `shifts`: fc_s8rs, or `fixed`, fc_s8q31."""
-
     shifts: bool
     fixed: bool = False
 
@@ -79,57 +68,11 @@ def prepare_fixed(constants: Arrays, instr: Instr) -> Prepared:
     return Prepared({"weights": fc_order(weights), **fold_fixed(weights, constants, instr)}, plan)
 
 
-def prepare_rows(constants: Arrays, instr: Instr) -> Prepared:
-    """Fold the zero point into the bias; the weights stay."""
-    return Prepared({"bias": fold(weights_of(constants, instr), constants, instr)}, FcRowsPlan(shifts=False))
-
-
-def prepare_rows_shift(constants: Arrays, instr: Instr) -> Prepared:
-    """Return the constants of fc_s8rs of several rows."""
-    return Prepared(fold_shift(weights_of(constants, instr), constants, instr), FcRowsPlan(shifts=True))
-
-
-def prepare_rows_fixed(constants: Arrays, instr: Instr) -> Prepared:
-    """Return the constants of fc_s8q31 of several rows."""
-    plan = FcRowsPlan(shifts=True, fixed=True)
-    return Prepared(fold_fixed(weights_of(constants, instr), constants, instr), plan)
-
-
-def rows_scratch(instr: Instr) -> int:
-    """Two words per input of four rows."""
-    return 8 * instr.int_("in_k")
-
-
-def accepts_rows(instr: Instr) -> bool:
-    """Accept at least three rows, of which at most one in four is computed in vain."""
-    rows = instr.int_("rows")
-    few = rows < 3 or -(-rows // 4) * 3 > rows
-    return not few and accepts_matrix(instr) and rows_scratch(instr) <= _ROWS_BYTES
-
-
-def accepts_few_inputs(instr: Instr) -> bool:
-    """Accept rows as `accepts_rows`, with less scratch."""
-    return accepts_rows(instr) and rows_scratch(instr) <= _V6M_ROWS_BYTES
-
-
 _PLAIN = KernelVariant("v7m", rank=5, header=HEADER, accepts=accepts_matrix, prepare=prepare, packs=WEIGHTED,
                        reads=Reads(at_once=8), records=plain_records)  # fmt: skip
-_ROWS = replace(
-    _PLAIN, form="rows", rank=6, template="{}_rows", accepts=accepts_rows, prepare=prepare_rows,
-    scratch_bytes=rows_scratch, reads=Reads(),
-)  # fmt: skip
-
-
-def _fc(
-    plain: Callable[[Arrays, Instr], Prepared], rows: Callable[[Arrays, Instr], Prepared], packs: frozenset[str]
-) -> tuple[KernelVariant, ...]:  # fmt: skip
-    several = both(replace(_ROWS, prepare=rows, packs=packs))
-    small = replace(several[1], accepts=accepts_few_inputs)
-    return *both(replace(_PLAIN, prepare=plain, packs=packs)), several[0], small
-
 
 VARIANTS = {
-    "fc_s8": _fc(prepare, prepare_rows, WEIGHTED),
-    "fc_s8q31": fixed(_fc(prepare_fixed, prepare_rows_fixed, WEIGHTED)),
-    "fc_s8rs": _fc(prepare_shift, prepare_rows_shift, SHIFTED),
+    "fc_s8": both(_PLAIN),
+    "fc_s8q31": fixed(both(replace(_PLAIN, prepare=prepare_fixed))),
+    "fc_s8rs": both(replace(_PLAIN, prepare=prepare_shift, packs=SHIFTED)),
 }

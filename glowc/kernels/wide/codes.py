@@ -114,7 +114,7 @@ def _prepare_conv(constants: Arrays, instr: Instr, grain: int) -> Prepared:
 
 def _prepare_fc(constants: Arrays, instr: Instr, grain: int) -> Prepared:
     s = FullyConnected.of(instr)
-    return _prepared(constants, instr, (s.out_n, s.in_k), s.rows, grain)
+    return _prepared(constants, instr, (s.out_n, s.in_k), 1, grain)
 
 
 def _conv_bytes(instr: Instr) -> int:

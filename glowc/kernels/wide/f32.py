@@ -79,7 +79,7 @@ def _conv_bytes(instr: Instr) -> int:
 
 def _prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     s = FullyConnected.of(instr)
-    plan = FloatPlan(group=_group(s.rows))
+    plan = FloatPlan(group=1)
     return Prepared(_stream(constants["weights"].reshape(s.out_n, s.in_k).T, constants, instr), plan)
 
 

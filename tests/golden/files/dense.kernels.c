@@ -3,25 +3,21 @@
  * Sizes: in 1x8, out 1x3; no operand overlaps another. */
 GLOW_KERNEL void dense_fc_s8__v7m(const int8_t *restrict in, const int8_t *restrict weights,
     const int32_t *restrict bias, const float *restrict scale, int8_t *restrict out) {
-  for (int32_t r = 0; r < 1; r++) {
-    const int8_t *x = in + r * 8;
-    int8_t *y = out + r * 3;
-    const int8_t *w = weights;
-    const glow_thumb_fc_t ends = { scale, 0, (uint32_t)bias[3], 4, NULL, y};
-    for (int32_t n = 0; n < 3; n += GLOW_THUMB_FC) {
-      const int32_t many = 3 - n < GLOW_THUMB_FC ? 3 - n : GLOW_THUMB_FC;
-      int32_t sum[GLOW_THUMB_FC];
-      memcpy(sum, bias + n, (size_t)many * sizeof sum[0]);
-      if (many == GLOW_THUMB_FC) {
-        glow_thumb_fc8(sum, x, w, 8);
-      } else {
-        for (int32_t i = 0; i < many; i++) {
-          sum[i] = glow_thumb_fc1(sum[i], x, w + i * 8, 8);
-        }
+  const int8_t *w = weights;
+  const glow_thumb_fc_t ends = { scale, 0, (uint32_t)bias[3], 4, NULL, out};
+  for (int32_t n = 0; n < 3; n += GLOW_THUMB_FC) {
+    const int32_t many = 3 - n < GLOW_THUMB_FC ? 3 - n : GLOW_THUMB_FC;
+    int32_t sum[GLOW_THUMB_FC];
+    memcpy(sum, bias + n, (size_t)many * sizeof sum[0]);
+    if (many == GLOW_THUMB_FC) {
+      glow_thumb_fc8(sum, in, w, 8);
+    } else {
+      for (int32_t i = 0; i < many; i++) {
+        sum[i] = glow_thumb_fc1(sum[i], in, w + i * 8, 8);
       }
-      w += many * 8;
-      glow_thumb_fc_store(&ends, y + n, sum, many);
     }
+    w += many * 8;
+    glow_thumb_fc_store(&ends, out + n, sum, many);
   }
 }
 

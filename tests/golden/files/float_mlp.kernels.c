@@ -3,17 +3,14 @@
  * Parameters: float_mlp_fc_f32_args_t; no operand overlaps another. */
 GLOW_KERNEL void float_mlp_fc_f32__ref(const float *restrict in, const float *restrict weights,
     const float *restrict bias, float *restrict out, const float_mlp_fc_f32_args_t *restrict p) {
-  for (int32_t r = 0; r < p->rows; r++) {
-    const float *x = in + r * p->in_k;
-    const float *w = weights;
-    for (int32_t n = 0; n < p->out_n; n++, w += p->in_k) {
-      float part[4] = {bias[n], 0, 0, 0};
-      for (int32_t k = 0; k < p->in_k; k++) {
-        part[k % 4] += x[k] * w[k];
-      }
-      const float acc = (part[0] + part[1]) + (part[2] + part[3]);
-      out[r * p->out_n + n] = acc < p->act_min ? p->act_min : (acc > p->act_max ? p->act_max : acc);
+  const float *w = weights;
+  for (int32_t n = 0; n < p->out_n; n++, w += p->in_k) {
+    float part[4] = {bias[n], 0, 0, 0};
+    for (int32_t k = 0; k < p->in_k; k++) {
+      part[k % 4] += in[k] * w[k];
     }
+    const float acc = (part[0] + part[1]) + (part[2] + part[3]);
+    out[n] = acc < p->act_min ? p->act_min : (acc > p->act_max ? p->act_max : acc);
   }
 }
 
@@ -42,8 +39,8 @@ GLOW_KERNEL void float_mlp_softmax_f32__ref(const float *in, float *out) {
   }
 }
 
-static const float_mlp_fc_f32_args_t float_mlp_args_0 = {.rows = 1, .in_k = 6, .out_n = 5, .act_min = 0.0f, .act_max = INFINITY};
-static const float_mlp_fc_f32_args_t float_mlp_args_1 = {.rows = 1, .in_k = 5, .out_n = 3, .act_min = (-INFINITY), .act_max = INFINITY};
+static const float_mlp_fc_f32_args_t float_mlp_args_0 = {.in_k = 6, .out_n = 5, .act_min = 0.0f, .act_max = INFINITY};
+static const float_mlp_fc_f32_args_t float_mlp_args_1 = {.in_k = 5, .out_n = 3, .act_min = (-INFINITY), .act_max = INFINITY};
 
 GLOW_HOT static void float_mlp_infer(uint8_t *arena) {
   /* 0: FullyConnected h, hb, r */
