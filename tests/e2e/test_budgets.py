@@ -40,7 +40,7 @@ OWN_KEYS = ("arena_bytes", "weights_bytes")  # whatever the C compiler
 KEYS = (*OWN_KEYS, "stack_bytes", "text_bytes", "insns")
 WORTH_RECORDING = 0.01
 STACK_MARGIN, STACK_MARGIN_BYTES = 0.25, 64
-STACK_MISSED = {("tinymaix_cifar10", "mps3-an547"): 220}
+STACK_MISSED = {("tinymaix_cifar10", "mps3-an547"): 240}
 """Bytes by which a prediction may miss: its 5x5 convolutions take more than those of other programs."""
 Budgets = dict[str, dict[str, dict[str, int]]]
 
