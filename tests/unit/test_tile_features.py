@@ -58,7 +58,7 @@ def test_blocks_of_a_plan() -> None:
     assert found["plan_steps"] == 60 * 3
     assert planned(conv(size=10), Blocks(span=True))["plan_spans"] == 25
     few = planned(conv(size=8), Blocks(pixels=8, outputs=6, narrow=2))
-    assert (few["plan_tiles"], few["narrow_tiles"], few["narrow_steps"]) == (8, 8, 48)
+    assert (few["plan_tiles"], few["narrow_tiles"], few["narrow_steps"]) == (8, 8, 96)
 
 
 def test_layers_without_products_have_no_tiles() -> None:

@@ -272,7 +272,9 @@ def keep_quad(constants: Arrays, instr: Instr, scratch_bytes: int, near_bytes: i
     if reads < _FEW_READS:
         return Prepared({}, batch) if in_batches and reads > 1 else None
 
-    def kept(plan: ConvPlan, pairs: int) -> Prepared:
+    def kept(plan: ConvPlan, pairs: int) -> Prepared | None:
+        if before + pairs * pair == 0:
+            return None
         stream = constants["weights"].view(np.int32)
         first = np.concatenate((np.array([pairs], np.int32), stream[min(before, 4) // 4 :]))
         return Prepared({"weights": first.view(constants["weights"].dtype)}, replace(plan, kept=before + pairs * pair))
