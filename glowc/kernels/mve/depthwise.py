@@ -153,7 +153,7 @@ def straight_form(
     """
     extremes = np.stack([weights.astype(np.int64) * x for x in (-128, 127)])
     sums = bias + extremes.min(0).sum(0), bias + extremes.max(0).sum(0)
-    shift, fraction = (header_number("glow_mve_dw.h", f"GLOW_MVE_DW_{name}") for name in ("SHIFT", "FRACTION"))
+    shift, fraction = (header_number("glow_mve_dw_nine.h", f"GLOW_MVE_DW_{name}") for name in ("SHIFT", "FRACTION"))
     bounds = instr.int_("out_min"), instr.int_("out_max")
     found = straight(Line(shift, 31, fraction, added=False, halves=False), ends, sums, instr.int_("out_zp"), bounds)
     if not found.found.all():
@@ -269,7 +269,7 @@ def scratch_bytes(instr: Instr) -> int:
     if plan.pixels:
         columns = (plan.pixels - 1) * shape.stride_w + (shape.k_w - 1) * shape.dil_w + 1
         return 4 * VECTOR + VECTOR * shape.k_h * columns
-    return (header_number("glow_mve_dw.h", "GLOW_MVE_DW9_BYTES") + VECTOR) * plan.blocks
+    return (header_number("glow_mve_dw_nine.h", "GLOW_MVE_DW9_BYTES") + VECTOR) * plan.blocks
 
 
 LAYER = replace(
