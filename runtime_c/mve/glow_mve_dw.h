@@ -90,8 +90,8 @@ GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_init(
   d->zp = zp;
 }
 
-/* Windows whose columns were copied side by side, 16 channels of each, and whose rows that are outside of the image are in
- * what sums begin with. The stream: as of any kernel. The assembly knows the offsets. */
+/* Windows over copies of 16 channels of the columns, next to each other. Rows outside of the image are left out: what they
+ * add is in what sums begin with. The stream: as of any kernel. The assembly knows the offsets. */
 typedef struct {
   int8_t low[16];        /* 0 */
   int8_t high[16];       /* 16 */
@@ -196,14 +196,17 @@ GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_windo
   const int8_t *stream = w->stream;
   int32_t first = 0;
   int32_t last = w->k_h;
-  while (first < last && w->turns == 0 && rows[first] == NULL) {
-    first++;
+  if (w->turns > 0) {
+    d->rows = w->turns;
+    d->pitch = 16 * w->dilation * w->part;
+  } else {
+    for (; first < last && rows[first] == NULL; first++) {
+    }
+    for (; last > first && rows[last - 1] == NULL; last--) {
+    }
+    d->rows = last - first;
+    d->pitch = 16 * columns;
   }
-  while (last > first && w->turns == 0 && rows[last - 1] == NULL) {
-    last--;
-  }
-  d->rows = w->turns > 0 ? w->turns : last - first;
-  d->pitch = w->turns > 0 ? 16 * w->dilation * w->part : 16 * columns;
   for (int32_t c = 0; c < d->channels; c += 16, stream += w->block) {
     d->lanes = d->channels - c < 16 ? d->channels - c : 16;
     d->halves = d->lanes <= 8;

@@ -14,10 +14,12 @@ from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import columns, with_scales
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.straight import Line, straight
+from glowc.kernels.features import numbers
 from glowc.kernels.mve import window_tile
 from glowc.kernels.mve.shared import FAST, GROUP, has_codes, is_clamped
 from glowc.kernels.mve.stream import VECTOR, end_arrays, folded_bias, streamed
 from glowc.kernels.shapes import Conv
+from glowc.kernels.tile_features import inside
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
 
@@ -75,18 +77,18 @@ class DepthwisePlan(LayerPlan):
         if self.code is None:
             return {}
         shape = Conv.of(instr)
-        inside = shape.batch * sum(_inside(shape, y) for y in range(shape.out_h))
-        outside = shape.batch * shape.out_h * shape.k_h - inside
+        rows = shape.batch * int(inside(numbers(instr), "h").sum())
+        outside = shape.batch * shape.out_h * shape.k_h - rows
         whole, left = divmod(shape.out_c, VECTOR)
         halves = 0 < left <= VECTOR // 2
         blocks, parts = whole + (left > 0), -(-shape.out_w // self.pixels)
         turns = whole * shape.out_w + (-(-shape.out_w // (1 + halves)) if left else 0)
         taps = (self.code.turns or 1) * (len(self.code.taps) + _PER_ROW) + len(self.code.rest)
         columns = (shape.out_w - parts) * shape.stride_w + parts * ((shape.k_w - 1) * shape.dil_w + 1)
-        copies = inside * (whole + (left > 0) * (1 + halves)) * (columns * _PER_COLUMN + parts * _PER_COPY)
+        copies = rows * (whole + (left > 0) * (1 + halves)) * (columns * _PER_COLUMN + parts * _PER_COPY)
         sums = blocks * outside * shape.k_w * _PER_TAP
         return {
-            "window_insns": turns * (inside * taps + shape.batch * shape.out_h * _PER_RESULT),
+            "window_insns": turns * (rows * taps + shape.batch * shape.out_h * _PER_RESULT),
             "plane_insns": copies + sums + shape.batch * shape.out_h * blocks * parts * _PER_CALL,
         }
 
@@ -95,14 +97,6 @@ class DepthwisePlan(LayerPlan):
         shape = Conv.of(instr)
         row, again = -(-shape.out_w * shape.out_c // VECTOR) * _PER_NINE, self.blocks * _PER_REPEAT
         return shape.out_h * (row + again) / (shape.out_h * row + again)
-
-
-def _inside(shape: Conv, y: int) -> int:
-    """Return how many rows of the window of output row `y` are in the image."""
-    rows = range(
-        y * shape.stride_h - shape.pad_top, y * shape.stride_h - shape.pad_top + shape.k_h * shape.dil_h, shape.dil_h
-    )
-    return sum(0 <= row < shape.in_h for row in rows)
 
 
 def accepts(instr: Instr) -> bool:
