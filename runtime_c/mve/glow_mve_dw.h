@@ -196,17 +196,14 @@ GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_dw_windo
   const int8_t *stream = w->stream;
   int32_t first = 0;
   int32_t last = w->k_h;
-  if (w->turns > 0) {
-    d->rows = w->turns;
-    d->pitch = 16 * w->dilation * w->part;
-  } else {
-    for (; first < last && rows[first] == NULL; first++) {
-    }
-    for (; last > first && rows[last - 1] == NULL; last--) {
-    }
-    d->rows = last - first;
-    d->pitch = 16 * columns;
+  while (first < last && w->turns == 0 && rows[first] == NULL) {
+    first++;
   }
+  while (last > first && w->turns == 0 && rows[last - 1] == NULL) {
+    last--;
+  }
+  d->rows = w->turns > 0 ? w->turns : last - first;
+  d->pitch = w->turns > 0 ? 16 * w->dilation * w->part : 16 * columns;
   for (int32_t c = 0; c < d->channels; c += 16, stream += w->block) {
     d->lanes = d->channels - c < 16 ? d->channels - c : 16;
     d->halves = d->lanes <= 8;
