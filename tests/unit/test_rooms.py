@@ -88,7 +88,7 @@ def test_instruction_set_knows_no_other() -> None:
     for isa in instruction_sets():
         for path in (PACKAGE / "kernels" / isa).glob("*.py"):
             rooms = {name.split(".")[1] for name in imported(path) if name.startswith("kernels.")}
-            assert rooms <= {isa, "common", "base", "features", "records", "shapes"}, path
+            assert rooms <= {isa, "common", "base", "features", "records", "shapes", "tile_features"}, path
 
 
 def test_core_of_kernels_knows_no_instruction_set() -> None:
