@@ -6,6 +6,8 @@ import heapq
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from glowc.memory.conflicts import Problem
 
 
@@ -22,6 +24,8 @@ class Packing:
         self._rank = [0.0] * len(problem.sizes)
         self._offset = [0] * len(problem.sizes)
         self._end = list(problem.sizes)
+        self._ends = np.array(problem.sizes, np.int64)  # the same
+        self._movable = np.array([i not in problem.fixed for i in range(len(problem.sizes))], np.bool_)
         self.work = 0
         moving = [i for i in order if i not in problem.fixed]
         for rank, i in enumerate(moving, start=1):
@@ -35,7 +39,7 @@ class Packing:
     @property
     def height(self) -> int:
         """Bytes from 0 to the end of the highest block."""
-        return max(self._end, default=0)
+        return int(self._ends.max(initial=0))
 
     @property
     def offsets(self) -> list[int]:
@@ -44,8 +48,7 @@ class Packing:
 
     def peaks(self) -> list[int]:
         """The movable blocks that end at the height."""
-        height = self.height
-        return [i for i, end in enumerate(self._end) if end == height and i not in self._problem.fixed]
+        return np.flatnonzero(self._movable & (self._ends == self.height)).tolist()
 
     def earlier(self, block: int) -> list[int]:
         """The movable neighbours that come before `block` in the order."""
@@ -111,7 +114,7 @@ class Packing:
 
     def _put(self, i: int, offset: int) -> None:
         self._offset[i] = offset
-        self._end[i] = offset + self._problem.sizes[i]
+        self._end[i] = self._ends[i] = offset + self._problem.sizes[i]
 
     def _lowest(self, i: int) -> int:
         offset, end, rank, mine = self._offset, self._end, self._rank, self._rank[i]

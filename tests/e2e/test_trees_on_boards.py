@@ -16,15 +16,15 @@ from glowc.compiler.options import CompileOptions
 from glowc.machine.execute import bench, execute, load_bundle
 from tests.conftest import require_module, require_tool
 
-FEATURES, TREES, DEPTH, CLASSES = 16, 20, 8, 4
+FEATURES, DEPTH, CLASSES = 16, 8, 4
 
 
-def forest(kind: int, *, votes: bool) -> onnx.ModelProto:
+def forest(kind: int, trees: int, *, votes: bool) -> onnx.ModelProto:
     """Return a random forest of whole trees; leaves are a vote for a class, or shares of two classes."""
     rng = np.random.default_rng(11)
     inner = 2**DEPTH - 1
     nodes, leaves = list[tuple[Any, ...]](), list[tuple[Any, ...]]()
-    for t in range(TREES):
+    for t in range(trees):
         for i in range(2 * inner + 1):
             split = i < inner
             mode = "BRANCH_LEQ" if split else "LEAF"
@@ -34,8 +34,8 @@ def forest(kind: int, *, votes: bool) -> onnx.ModelProto:
                 else (0, 0.0, 0, 0)
             )
             nodes.append((t, i, mode, *row))
-            first, share = int(rng.integers(CLASSES)), float(np.float32(rng.random() / TREES))
-            entries = [(first, 1 / TREES)] if votes else [(first, share), ((first + 1) % CLASSES, 1 / TREES - share)]
+            first, share = int(rng.integers(CLASSES)), float(np.float32(rng.random() / trees))
+            entries = [(first, 1 / trees)] if votes else [(first, share), ((first + 1) % CLASSES, 1 / trees - share)]
             leaves += [] if split else [(t, i, *entry) for entry in entries]
     keys = ("nodes_treeids", "nodes_nodeids", "nodes_modes", "nodes_featureids", "nodes_values", "nodes_truenodeids",
             "nodes_falsenodeids")  # fmt: skip
@@ -66,7 +66,7 @@ def test_boards_give_onnxruntimes_bytes(kind: str, board: str, opt: str, tmp_pat
     rng = np.random.default_rng(2)
     x = rng.integers(-128, 128, (8, 1, FEATURES)).astype(kind)
     for votes in (True, False):
-        model = forest(helper.np_dtype_to_tensor_dtype(np.dtype(kind)), votes=votes)
+        model = forest(helper.np_dtype_to_tensor_dtype(np.dtype(kind)), 5, votes=votes)
         bundle = compile(model, tmp_path / str(votes), board=board, options=CompileOptions(opt=opt))
         done = execute(load_bundle(bundle.folder), load_board(board), {"codes": x})
         session = ort.InferenceSession(model.SerializeToString())
@@ -78,7 +78,7 @@ def test_boards_give_onnxruntimes_bytes(kind: str, board: str, opt: str, tmp_pat
 @pytest.mark.qemu
 def test_code_takes_a_third_of_the_instructions_and_tables_less_flash(tmp_path: Path) -> None:
     require_tool("arm-none-eabi-gcc", "qemu-system-arm")
-    board, model = load_board("mps2-an386"), forest(TensorProto.INT8, votes=True)
+    board, model = load_board("mps2-an386"), forest(TensorProto.INT8, 20, votes=True)
     taken = {}
     for opt in ("balanced", "speed"):
         bundle = compile(model, tmp_path / opt, board=board.name, options=CompileOptions(opt=opt))

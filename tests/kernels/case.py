@@ -26,13 +26,17 @@ FILL = 0xA5  # bytes of outputs before the kernel runs
 
 @dataclass(frozen=True)
 class Case:
-    """An instruction and one array per operand; arrays of written operands hold the bytes before the call."""
+    """An instruction and one array per operand; arrays of written operands hold the bytes before the call.
+
+    `folder`: of the kernels that it is about (glowc/kernels/), where it is about those of some.
+    """
 
     instr: Instr
     arrays: Mapping[str, np.ndarray]
     atol: float = 0.0
     rtol: float = 0.0
     why: str = ""
+    folder: str = ""
 
     @property
     def label(self) -> str:

@@ -1,5 +1,6 @@
 """Finds the kernel cases: `kernel_cases()` of every tests/ops/test_*.py, in sorted order.
 
+A file about the kernels of one instruction set says so: KERNELS = "dsp", a folder of glowc/kernels/.
 Of every third case of a spatial kernel, a part of the rows is made a case of its own, without the first or
 without the last row: nobody has to think of it, and no kernel forgets y_begin.
 """
@@ -26,7 +27,8 @@ def all_cases() -> tuple[Case, ...]:
     for path in sorted(path for path in OPS.glob("test_*.py") if _fits(path.stem, "GLOWC_CASES")):
         module = importlib.import_module(f"tests.ops.{path.stem}")
         if hasattr(module, "kernel_cases"):
-            cases += list(module.kernel_cases())
+            folder = getattr(module, "KERNELS", "")
+            cases += [replace(case, folder=folder) for case in module.kernel_cases()]
     kept = [case for case in cases if wants(case.instr.kernel)]
     return (*kept, *_parts_of_rows(kept))
 

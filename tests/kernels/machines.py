@@ -21,7 +21,8 @@ SANITIZERS = (
     "-g1" if "GLOWC_KERNELS" in os.environ else "-fsanitize-trap=undefined,float-cast-overflow",
 )
 SAMPLE = int(os.environ.get("GLOWC_SAMPLE", "12"))
-LEVELS = tuple(os.environ.get("GLOWC_LEVELS", "-O2 -Og -O1 -Og -Os -Og").split())
+OTHERS = max(1, SAMPLE // 3)
+LEVELS = tuple(os.environ.get("GLOWC_LEVELS", "-O2 -Og -Og -O1 -Og -Og -Os -Og -Og").split())
 POOL_BYTES = 1 << 20  # operands of one case on bare metal; the arena region of these boards holds 4 MB
 
 
@@ -42,6 +43,7 @@ class Machine:
     keeps more hot code. Of the variants that the machine `sampled` runs over the whole grid, on the same instructions,
     this one runs every SAMPLE-th case: what is new here is what the compiler makes of them. So it does of those that it
     runs by twins, which other machines run by their own instructions, and of portable C but where `portable` says so.
+    Cases about the kernels of another instruction set are run every OTHERS-th, where all would be.
     With `divides` every call is done in parts too, elsewhere one of each path. SVE has vectors of `vector_bytes`. The
     files of a program are compiled at `levels` in turn, as users compile bundles at any of them.
     """
@@ -100,11 +102,13 @@ class Machine:
             return False
         return variant.needs <= self.features and (known is None or not variant.needs <= known)
 
-    def step(self, variant: KernelVariant) -> int:
-        """Return which cases of `variant` run here: each, or one of so many."""
+    def step(self, variant: KernelVariant, folder: str) -> int:
+        """Return which cases about the kernels of `folder` run here by `variant`: each, or one of so many."""
         known = self.sampled is not None and variant.needs <= machine(self.sampled).features
-        elsewhere = variant.isa == PLAIN.isa and not self.portable
-        return SAMPLE if known or elsewhere or variant.needs & self.twins else 1
+        plain = variant.isa == PLAIN.isa
+        if known or (plain and not self.portable) or variant.needs & self.twins:
+            return SAMPLE
+        return 1 if plain or folder in ("", variant.folder) else OTHERS
 
 
 _TWINS = frozenset({"dsp", "dual-issue", "loads-ahead", "thumb"})  # as Cortex-M4F, M7 and M33
@@ -127,7 +131,6 @@ MACHINES = (
         "host-soft-requant",
         "host",
         "page",
-        levels=("-O1",),
         defines=("GLOW_SOFT_REQUANT=1",),
         twins=_TWINS,
         sampled="host",
@@ -139,7 +142,6 @@ MACHINES = (
         "page",
         cpu="x86-64",
         cc="clang",
-        levels=("-O1",),
         defines=("GLOW_WIDE_MOST=1",),
         beyond="host",
         sampled="host-x86",
@@ -149,7 +151,6 @@ MACHINES = (
         "host",
         "page",
         cpu="x86-64",
-        levels=("-O1",),
         defines=("GLOW_WIDE_MOST=2",),
         beyond="host",
         sampled="host-x86",
@@ -174,19 +175,18 @@ MACHINES = (
         "mps2-an500-longer",
         "mps2-an500",
         "mpu",
-        levels=("-O1",),
         longer=True,
         programs=2,
         literals=2,
         sampled="mps2-an500",
     ),
-    Machine("mps2-an505", "mps2-an505", "pool", levels=("-O1",), longer=True, programs=2, literals=2),
+    Machine("mps2-an505", "mps2-an505", "pool", longer=True, programs=2, literals=2),
     Machine("m4-nofpu", str(_PARTIAL / "m4-nofpu"), "mpu", beyond="mps2-an385", sampled="mps2-an386"),
     Machine("m33-nodsp", str(_PARTIAL / "m33-nodsp"), "pool", beyond="mps2-an385", sampled="mps2-an386"),
     Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=8, literals=3, sampled="mps2-an386"),
     Machine(_AARCH64, "linux-aarch64", "page"),
-    Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", levels=("-O1",), beyond=_AARCH64),
-    Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", levels=("-Os",), beyond=f"{_AARCH64}-a76"),
+    Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
+    Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),
     *(
         Machine(
             f"{_AARCH64}-sve{8 * n}",
@@ -199,7 +199,7 @@ MACHINES = (
         for n in (16, 32, 64)
     ),
     Machine("linux-armhf", "linux-armhf", "page"),
-    Machine("linux-armhf-a9", "linux-armhf", "page", cpu="cortex-a9", levels=("-O1",), sampled="linux-armhf"),
+    Machine("linux-armhf-a9", "linux-armhf", "page", cpu="cortex-a9", sampled="linux-armhf"),
 )
 
 

@@ -40,14 +40,15 @@ _BAND_BYTES = header_number("glow_guard.h", "GLOW_GUARD_BAND_BYTES")
 def make_jobs(cases: Iterable[Case], machine: Machine) -> list[Job]:
     """Return every call that `machine` makes: each accepted variant, in place too, and a literal sample."""
     jobs = []
-    accepted: Counter[tuple[str, str]] = Counter()
+    accepted: Counter[tuple[str, str, int]] = Counter()
     divided: set[object] = set()
     for case in cases:
         for variant in variants_of(case.instr.kernel):
             instr = replace(case.instr, variant=variant.name)
             if machine.runs(variant) and variant.accepts(instr):
-                accepted[case.instr.kernel, variant.name] += 1
-                if accepted[case.instr.kernel, variant.name] % machine.step(variant) != 1 % machine.step(variant):
+                step = machine.step(variant, case.folder)
+                accepted[case.instr.kernel, variant.name, step] += 1
+                if accepted[case.instr.kernel, variant.name, step] % step != 1 % step:
                     continue
                 made = _jobs_of(case, instr, variant)
                 jobs += made

@@ -19,6 +19,8 @@ from tests.ops.test_conv import geometry
 from tests.ops.test_fully_connected import layer
 from tests.ops.test_requant_shift import ENDS, conv_case, fc_case, scales
 
+KERNELS = "simd"
+
 
 def depthwise_shift(rng: np.random.Generator, channels: int, width: int, k: int, rest: int) -> Case:
     """Return one dwconv_s8rs case of padded k x k windows on four rows."""

@@ -12,6 +12,8 @@ from glowc.graph.types import DType
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 
+KERNELS = "simd"
+
 
 def kernel_cases() -> Iterator[Case]:
     """Zero points at both ends, widths of a kernel row, strides with dilations, rings, several outputs a channel."""

@@ -12,6 +12,8 @@ from glowc.kernels.shapes import axis_keys
 from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
 
+KERNELS = "dsp"
+
 ZEROS = ((-128, 127), (127, -128), (3, -5))
 
 

@@ -29,6 +29,8 @@ from tests.kernels.case import Case
 from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_fully_connected import layer
 
+KERNELS = "dsp"
+
 FACTOR = 0.020993464  # a short form of 8 places has its codes; of TensorFlow Lite's where they are rectified
 OTHER = 0.0013301225  # one of 12 places, none of TensorFlow Lite's
 HALVES = 0.021  # products by float32 that end in a half go to even codes: none

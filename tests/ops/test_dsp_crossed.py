@@ -16,6 +16,8 @@ from glowc.ops.registry import all_ops  # noqa: F401
 from tests.kernels.case import Case
 from tests.ops.test_dsp_common_factor import ENDS, FACTOR, MOST, OTHER, RECTIFIED, SIGNED, alike, with_another
 
+KERNELS = "dsp"
+
 SIZES = ((32, 32), (40, 28), (48, 24), (56, 20), (64, 16), (128, 8), (320, 4))  # rounds of four to eight steps
 
 

@@ -20,6 +20,8 @@ from tests.ops.test_conv import geometry
 from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_straight import with_ties
 
+KERNELS = "dsp"
+
 SAME = (1, 1, 1, 1)
 
 

@@ -11,6 +11,8 @@ from glowc.graph.types import DType
 from tests.kernels.case import Case, make_case
 from tests.ops.test_dynamic_quantize import codes, dynamic
 
+KERNELS = "dsp"
+
 
 def kernel_cases() -> Iterator[Case]:
     """Sums that leave 24 bits, and extreme codes."""

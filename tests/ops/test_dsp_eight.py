@@ -21,6 +21,8 @@ from tests.ops.test_dsp_forms import spoiled
 from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_fully_connected import layer
 
+KERNELS = "dsp"
+
 ENDS = ((3, None), (-128, None), (-128, (-128, 60)), (-4, (-20, 90)))
 SIZES = ((4, 8), (8, 16), (12, 24), (16, 8), (20, 32), (36, 16), (128, 24))  # groups that enter the loop everywhere
 

@@ -21,6 +21,8 @@ from tests.ops.test_dynamic_quantize import dynamic
 from tests.ops.test_fully_connected import layer
 from tests.ops.test_requant_shift import conv_case
 
+KERNELS = "dsp"
+
 MAX_SUM = 1 << 23
 SPOILS = ("none", "signed", "negated", "twice", "clash", "large", "inside")
 

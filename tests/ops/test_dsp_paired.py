@@ -21,6 +21,8 @@ from tests.ops.test_conv import geometry
 from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_fully_connected import layer
 
+KERNELS = "dsp"
+
 LARGE = {"c": 64, "out_c": 28}  # 3 x 3: blocks of 2336 bytes, 7 of them just more than is kept
 ENDS = ((3, None), (-128, None), (-128, (-128, 60)), (-4, (-20, 90)))
 

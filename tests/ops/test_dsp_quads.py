@@ -21,6 +21,8 @@ from tests.ops.test_dsp_forms import spoiled
 from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_straight import with_ties
 
+KERNELS = "dsp"
+
 ENDS = ((3, None), (-128, None), (-128, (-128, 60)), (-4, (-20, 90)))
 SIZES = ((4, 4), (1, 17), (3, 6), (1, 19), (5, 4), (3, 7), (1, 22), (1, 23))  # all rests of pixels, and rows of four
 

@@ -15,6 +15,8 @@ from tests.ops.dense import make_dense
 from tests.ops.test_conv import geometry
 from tests.ops.test_requant_shift import conv_case, fc_case
 
+KERNELS = "dsp"
+
 
 def kernel_cases() -> Iterator[Case]:
     """Windows of every kind with both endings."""

@@ -29,6 +29,8 @@ from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_fully_connected import layer
 from tests.ops.test_requant_shift import ENDS, conv_case, fc_case
 
+KERNELS = "mve"
+
 
 def kernel_cases() -> Iterator[Case]:
     """Return the cases of all paths."""

@@ -14,6 +14,8 @@ from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 from tests.ops.test_straight import with_ties
 
+KERNELS = "mve"
+
 TIED = 5
 """A channel without a line."""
 

@@ -13,6 +13,8 @@ from glowc.kernels.mve import depthwise
 from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 
+KERNELS = "mve"
+
 
 def kernel_cases() -> Iterator[Case]:
     """Depthwise windows: whole blocks of channels and halves, rows and columns outside, long rows, wide steps."""

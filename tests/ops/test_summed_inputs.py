@@ -19,6 +19,8 @@ from tests.ops.test_conv import geometry
 from tests.ops.test_fixed_layers import fixed_cases
 from tests.ops.test_fully_connected import layer
 
+KERNELS = "dsp"
+
 WAYS: dict[str, dict[str, Any]] = {
     "point": {"c": 16, "out_c": 18, "k": (1, 1), "w": 5},
     "tail": {"c": 133, "out_c": 16, "k": (1, 1), "w": 3, "batch": 2},

@@ -20,6 +20,8 @@ from tests.kernels.case import Case
 from tests.ops.test_conv import geometry
 from tests.ops.test_fixed_layers import fixed_cases
 
+KERNELS = "dsp"
+
 SAME = (1, 1, 1, 1)
 B = np.asarray([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
 G = np.asarray([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])  # twice that of the formula
