@@ -41,7 +41,7 @@ demo-wake-word: setup  #- hear "okay nabu" and "hey jarvis" on emulated boards
 .PHONY: test
 test: setup  ## everything: lint, types and all tests; a missing tool is a failure
 	@$(MAKE) --no-print-directory -j $(JOBS) lint types
-	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) tests
+	GLOWC_REQUIRE_TOOLS=1 $(PYTEST) --dist loadfile --no-loadscope-reorder tests  # tests of a file share what they compile
 
 .PHONY: test-quick test-kernels test-e2e
 test-quick: setup-quick  ## what needs no cross compiler: unit, golden and operator tests
