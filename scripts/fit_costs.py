@@ -272,7 +272,7 @@ def drawn_for(board: Board, kinds: Sequence[str] | None) -> list[list[Drawn]]:
     """Return layers of random kind and shape, and chosen ones of TensorFlow Lite, cut into models of one form."""
     rng, found = np.random.default_rng(DRAWN_SEED), list[list[Drawn]]()
     layers = draw(rng, DRAWN_COUNT) + draw(rng, DRAWN_COUNT, macs=WIDE_MACS)
-    rare = [x for x in draw(rng, 2 * DRAWN_COUNT) if x.bits > BYTE or x.kind == "pool"]
+    rare = [x for x in draw(rng, 2 * DRAWN_COUNT) if x.bits > BYTE or x.kind in ("pool", "stem")]
     for part in (layers, rare, as_tflite(SAMPLES[:: QUICK - 1])):
         for form in ("onnx", "tflite"):
             wanted = [x for x in part if x.form == form and (not kinds or x.kind in kinds)]

@@ -17,7 +17,8 @@ FEATURES = (
     "edge_patch", "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
     "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "window_insns",
-    "plane_insns", "real_sums", "lone_sums", *TILE_FEATURES,
+    "window_cycles", "plane_insns", "real_sums", "lone_sums", "long_ends", "window_runs",
+    *TILE_FEATURES,
 )  # fmt: skip
 
 WORK = TILE_WORK | {
@@ -29,11 +30,12 @@ WORK = TILE_WORK | {
     "quad_products",
     "pair_products",
     "window_insns",
+    "window_cycles",
 }
 """Those that count multiply-accumulates, one by one or in groups."""
 
-OF_PLAN = ("window_insns", "plane_insns")
-"""Those of plans that count the instructions of their loops (`Plan.work`): costs are fitted to nothing else."""
+OF_PLAN = ("window_insns", "window_cycles", "plane_insns")
+"""Those of plans that count what their loops take (`Plan.work`): costs are fitted to nothing else."""
 
 _WEIGHTS = ("weights", "w", "r")  # roles; the last ones of recurrent layers
 _CACHES = {"8k": 8 << 10, "16k": 16 << 10, "32k": 32 << 10}
@@ -102,8 +104,10 @@ def features(instr: Instr) -> Mapping[str, float]:
     twos of glowc.kernels.tile_features after the first one miss; inside: those that lie in
     the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
     adjacent pixels of a row of four output channels, and their inputs. window_insns, plane_insns: of depthwise windows
-    over planes the instructions of rows of outputs, and all others; real_sums: sums of plans that divide floats for
-    each, lone_sums: those by one vector at a time. With them come those of glowc.kernels.tile_features.
+    the instructions of rows of outputs, and all others, window_cycles: of the former in an order for a core;
+    real_sums: sums of plans that divide floats for each, lone_sums: those by one vector at a time;
+    long_ends: outputs of plans that end in products of 64 bits; window_runs: adjacent inputs under windows that are
+    collected one after the other. With them come those of glowc.kernels.tile_features.
     """
     p = numbers(instr)
     image, channels = Image.of(p), p.get("out_c", 0)

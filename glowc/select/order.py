@@ -37,6 +37,8 @@ _KB_WORTH_BALANCED = 0.0005  # the same at `balanced`, whatever the limit
 _SURE = {"size": 0.8, "balanced": 0.9}  # of a limit is aimed at: predictions are off, and places part functions
 _ARENA_SHARE = 0.15
 ARENA_BYTES = 8 * KB
+_MOST_FOR_ANY = 32 * KB  # that the arena may grow by for the only variant that is not portable C
+PORTABLE = "ref"
 _MAX_STEPS = 200
 # of the price of code, until it fits: at most a quarter of the cycles for a kilobyte
 _DOUBLINGS, _HALVINGS = 7, 4
@@ -128,18 +130,24 @@ def _by_speed(layer: Layer, costs: Costs, mode_of: Modes, measured: Mapping[str,
 
 
 def _affordable(layers: Sequence[Layer], growth: int) -> dict[str, set[str]]:
-    """Return the variants of each layer that are not for speed only and let the arena grow no more than is allowed."""
+    """Return the variants of each layer that are not for speed only and let the arena grow no more than is allowed.
+
+    Where that is portable C alone, another one with little scratch is there, too.
+    """
     least = {x.name: min(map(scratch_bytes, x.forms)) for x in layers}
     peak = max((x.live_bytes + least[x.name] for x in layers), default=0)
     growth = max(int(peak * _ARENA_SHARE), growth)
-    return {
-        x.name: {
-            f.variant
-            for f in x.forms
-            if scratch_bytes(f) <= max(least[x.name], peak - x.live_bytes, 0) + growth and not variant_of(f).speed_only
-        }
-        for x in layers
-    }
+
+    def affordable(layer: Layer) -> set[str]:
+        most = max(least[layer.name], peak - layer.live_bytes, 0) + growth
+        forms = [form for form in layer.forms if not variant_of(form).speed_only]
+        found = {form.variant for form in forms if scratch_bytes(form) <= most}
+        others = {scratch_bytes(form): form.variant for form in reversed(forms) if form.variant != PORTABLE}
+        if found == {PORTABLE} and others and min(others) <= _MOST_FOR_ANY:
+            found.add(others[min(others)])
+        return found
+
+    return {x.name: affordable(x) for x in layers}
 
 
 def _fit_code(layers: Sequence[Layer], orders: Order, pricing: Pricing, limit: int) -> Order:

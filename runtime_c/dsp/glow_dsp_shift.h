@@ -23,21 +23,59 @@ GLOW_INLINE int32_t glow_short_code(int32_t sum, int32_t mul, int32_t offset, in
   return glow_saturate8((glow_short_sum(sum) * mul + offset) >> shift);
 }
 
-/* Collects `count` inputs of one pixel, two a step; only those in [begin, end) exist, the others are `fill`. */
+/* Collects `count` inputs of one pixel, an even number, two a step; only those in [begin, end) exist, the others are
+ * `fill`. */
 GLOW_INLINE uint32_t *glow_collect16(uint32_t *to, const int16_t *from, int32_t begin, int32_t end, int32_t count,
                                      uint32_t fill) {
-  int32_t j = 0;
   if (begin == 0 && end == count) {
-    for (; j + 1 < count; j += 2, to += 4) {
+    for (int32_t j = 0; j < count; j += 2, to += 4) {
       memcpy(to, from + j, sizeof *to);
     }
+    return to;
   }
-  for (; j < count; j += 2, to += 4) {
+  for (int32_t j = 0; j < count; j += 2, to += 4) {
     const uint32_t low = j >= begin && j < end ? (uint16_t)from[j] : fill;
     const uint32_t high = j + 1 >= begin && j + 1 < end ? (uint16_t)from[j + 1] : fill;
     *to = low | (high << 16);
   }
   return to;
+}
+
+/* Where the next step of a pixel goes; `low` is its first input, where that was collected already (`half`). */
+typedef struct {
+  uint32_t *to;
+  uint32_t low;
+  int32_t half;
+} glow_collected_t;
+
+GLOW_INLINE void glow_collect_half(glow_collected_t *h, uint32_t input) {
+  if (h->half) {
+    *h->to = h->low | (input << 16);
+    h->to += 4;
+  }
+  h->low = input;
+  h->half = !h->half;
+}
+
+/* The same for any number of inputs, which follow those before them. */
+GLOW_INLINE void glow_collect_odd(glow_collected_t *h, const int16_t *from, int32_t begin, int32_t end, int32_t count,
+                                  uint32_t fill) {
+  if (begin != 0 || end != count) {
+    for (int32_t j = 0; j < count; j++) {
+      glow_collect_half(h, j >= begin && j < end ? (uint16_t)from[j] : fill);
+    }
+    return;
+  }
+  int32_t j = h->half;
+  if (j != 0) {
+    glow_collect_half(h, (uint16_t)from[0]);
+  }
+  for (; j + 1 < count; j += 2, h->to += 4) {
+    memcpy(h->to, from + j, sizeof *h->to);
+  }
+  if (j < count) {
+    glow_collect_half(h, (uint16_t)from[j]);
+  }
 }
 
 #endif

@@ -83,24 +83,24 @@ GLOW_AT(glow_mve_zero_t, high, 48); GLOW_AT(glow_mve_zero_t, places, 52);
 GLOW_MVE_ZERO_FUNCTIONS(, GLOW_MVE_ZERO_SCALES, GLOW_MVE_ZERO_SCALED)
 GLOW_MVE_ZERO_FUNCTIONS(_fixed, GLOW_MVE_ZERO_FACTORS, GLOW_MVE_ZERO_FIXED)
 
-/* Pixels of `inputs`; results of the second pixel of a pair go out_c bytes after those of the first. `numbers`: bytes of
- * biases and ends of a group, which `two` and `one` know. */
+/* Pixels of `inputs`, of which so many channels are computed; results of the second pixel of a pair go out_c bytes after
+ * those of the first. `numbers`: bytes of biases and ends of a group, which `two` and `one` know. */
 GLOW_HOT GLOW_MVE_UNUSED static void glow_mve_zero_init(glow_mve_zero_t *d, const int8_t *stream, int32_t numbers,
                                                         void (*two)(const glow_mve_zero_t *),
                                                         void (*one)(const glow_mve_zero_t *), int32_t out_c,
-                                                        int32_t inputs, int32_t w_zp, int32_t zp, int32_t low,
-                                                        int32_t high) {
+                                                        int32_t channels, int32_t inputs, int32_t w_zp, int32_t zp,
+                                                        int32_t low, int32_t high) {
   const uint16x8_t index = glow_mve_index16();
   const uint16x8_t second = vandq_u16(index, vdupq_n_u16(1u));
   vst1q_u16(d->places, vmlaq_n_u16(vshrq_n_u16(index, 1), second, (uint16_t)out_c));
   d->stream = stream;
-  d->stream_end = stream + (out_c + 3) / 4 * (4 * inputs + numbers);
+  d->stream_end = stream + (channels + 3) / 4 * (4 * inputs + numbers);
   d->two = two;
   d->one = one;
   d->blocks = inputs / 16;
   d->tail = inputs % 16;
   d->inputs = inputs;
-  d->rest = (out_c + 3) % 4 + 1;
+  d->rest = (channels + 3) % 4 + 1;
   d->neg_w_zp = -w_zp;
   d->zp = zp;
   d->low = low;

@@ -198,6 +198,21 @@ def kernel_cases() -> Iterator[Case]:
     yield from tie_cases(np.random.default_rng(3))
     yield from few_input_cases(np.random.default_rng(3))
     yield from round_cases(np.random.default_rng(4))
+    yield from run_cases(np.random.default_rng(5))
+
+
+def run_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Windows whose adjacent inputs are few, an odd or an even number, and partly or all outside of the image."""
+    dense, spread = ((4, 4), (4, 1), (3, 4)), (((1, 5), (1, 2)), ((2, 2), (2, 3)), ((2, 3), (1, 4)))
+    windows = (*((k, (1, 1)) for k in dense), *spread)
+    images = ((2, True), (3, True), (3, False), (4, False), (5, False))
+    for (c, planar), (k, dilation), dtype in itertools.product(images, windows, (DType.S8, DType.S16)):
+        base: dict[str, Any] = {"c": c, "planar": planar, "k": k, "dilation": dilation, "dtype": dtype, "batch": 2}
+        zero = {"x_zp": 0, "y_zp": 0} if dtype is DType.S16 and c == 3 else {"x_zp": 45}
+        yield geometry(rng, h=6, w=5, out_c=5, **base, **zero, pads=(3, 4, 2, 9), label="runs")
+        if dilation == (1, 1):
+            rows: dict[str, Any] = {"rows": (1, 3), "in_ring": 6, "out_ring": 2, "stride": (2, 2), "batch": 1}
+            yield geometry(rng, h=8, w=9, out_c=4, **base | rows, **zero, pads=(1, 2, 1, 1), label="runs, ring")
 
 
 def tie_cases(rng: np.random.Generator) -> Iterator[Case]:

@@ -15,7 +15,7 @@ from glowc.graph.types import DType, quant
 from glowc.kernels.base import UNFIT, prepare, prepared_instr
 from glowc.kernels.common.factors import Ends
 from glowc.kernels.common.float_shift import float_form
-from glowc.kernels.mve import conv, conv_plans
+from glowc.kernels.mve import conv, conv_plans, zero
 from glowc.kernels.mve.add import short_sum
 from glowc.kernels.mve.depthwise import nine_taps, pairs_fit
 from glowc.kernels.mve.shared import overlap_bytes
@@ -52,9 +52,11 @@ def blocks(rng: np.random.Generator) -> Iterator[Case]:
         case = geometry(rng, **base, label="blocks of channels")
         yield case
         yield from fixed_cases(case, out_c)
-        case = geometry(rng, **{**base, "c": 400, "k": (1, 1), "pads": (0, 0, 0, 0)}, label="blocks of channels, 1x1")
-        yield case
-        yield from fixed_cases(case, out_c)
+        for w_zp in (0, 9):
+            point = {**base, "c": 400, "k": (1, 1), "pads": (0, 0, 0, 0), "w_zp": w_zp}
+            case = geometry(rng, **point, label="blocks of channels, 1x1")
+            yield case
+            yield from fixed_cases(case, out_c)
         yield geometry(rng, **{**base, "c": 16}, dtype=DType.F32, label="blocks of channels, float")
     for rows, k, n in ((3, 400, 62), (8, 270, 95), (5, 333, 160)):
         case = layer(rng, k, n, rows=rows)
@@ -215,6 +217,17 @@ def test_some_channels_of_all_pixels_come_first_where_no_data_cache_keeps_the_we
     assert isinstance(plan, conv_plans.WindowRowsPlan)
     assert plan.reads_weights_once == once
     assert overlap_bytes(replace(case.instr, plan=plan)) == (0 if once else 1)
+
+
+@pytest.mark.parametrize(("c", "k", "hw", "once"), [
+    (376, 1, (2, 2), False), (377, 1, (2, 2), True), (377, 1, (1, 2), False), (48, 3, (6, 6), False),
+])  # fmt: skip
+def test_so_do_those_whose_weights_have_a_zero_point_where_pixels_lie_in_place(
+    c: int, k: int, hw: tuple[int, int], *, once: bool
+) -> None:  # fmt: skip
+    case = geometry(np.random.default_rng(0), h=hw[0], w=hw[1], c=c, k=(k, k), out_c=64, w_zp=9)
+    plan = zero.prepare_conv(case.arrays, case.instr).plan
+    assert plan.reads_weights_once == once
 
 
 @pytest.mark.parametrize(("c", "w"), [(48, 3), (16, 9)])

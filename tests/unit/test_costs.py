@@ -191,6 +191,16 @@ def test_large_scratch_is_for_speed_only() -> None:
     assert lean(layers, {}, {"conv.0": 0})["conv.0"] == ("v7m", "dsp")
 
 
+@pytest.mark.parametrize(("sizes", "chosen"), [
+    ((9000, 12000), "dsp"), ((12000, 9000), "v7m"), ((32768, 40000), "dsp"), ((32769, 40000), "ref"),
+])  # fmt: skip
+def test_portable_code_is_not_chosen_for_lack_of_little_scratch(sizes: tuple[int, int], chosen: str) -> None:
+    forms = (conv("dsp", scratch=sizes[0]), conv("v7m", scratch=sizes[1]), conv("ref"))
+    costs = costs_of({"dsp": 2.0, "v7m": 2.0, "ref": 9.0})
+    for opt in ("balanced", "size"):
+        assert select([layer(*forms)], costs, opt)["conv.0"][0] == chosen
+
+
 def test_scratch_beside_few_live_bytes_is_free() -> None:
     """Where another layer needs more arena anyway, scratch does not make it grow."""
     forms = (conv("dsp", scratch=9000), conv("v7m"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,7 +51,7 @@ class ConvPlan(Plan):
     path: "point", a 1x1 kernel reads one pixel, with a `tail` after whole words; "rows", whole groups in every kernel
     row, of whole `words`, or one `run` of them; "across", the same for blocks of pixels of two rows; "word", that where
     a row is a single word; "three", a planar input and a kernel three columns wide, `rows` of `k_h` x `in_c` printed
-    one by one; "gather", by bytes, by a `run` of them, or by the `tap` bytes of a pixel; "planar", byte by byte.
+    one by one; "gather", by bytes, by a `run` of them, or by the `tap` bytes of a pixel; "planar", of each channel.
     `shifts`: the layer ends in a multiplication and a shift, in 32 bits where `short`. `row_ends`: blocks of pixels end
     with their row. `kept`: bytes of weights that are copied into the scratch, of as many pairs of channels as the
     stream's first word says, which is one of those before the first pair if there are any.
@@ -93,8 +94,18 @@ class ConvPlan(Plan):
 
     @property
     def cost_path(self) -> str:
-        """What the costs of a path are filed under: blocks of two rows collect by rows too."""
-        return "rows" if self.path in ("across", "word") else self.path
+        """What the costs of a path are filed under: blocks of two rows collect by rows too, taps apart one by one."""
+        spread = self.path == "planar" and not self.run
+        return "rows" if self.path in ("across", "word") else f"{self.path}_spread" if spread else self.path
+
+    def work(self, instr: Instr) -> Mapping[str, float]:
+        """Count the runs of adjacent inputs that are collected, or taps, of paths that do so one by one."""
+        if self.path not in ("three", "gather", "planar"):
+            return {}
+        shape = Conv.of(instr)
+        rows = shape.k_h * (shape.in_c if self.path != "gather" else 1)
+        taps = 1 if self.path == "three" or self.run else shape.k_w
+        return {"window_runs": float(shape.batch * shape.out_h * shape.out_w * rows * taps)}
 
     @property
     def head(self) -> int:
@@ -148,7 +159,7 @@ def collecting(s: Conv) -> ConvPlan:
     if three and rows <= _MAX_PLANAR_ROWS:
         return ConvPlan(path="three", k_h=s.k_h, in_c=s.in_c, rows=rows, stride_w=s.stride_w)
     if s.in_ch != 1 and s.in_c > 1:
-        return ConvPlan(path="planar")
+        return ConvPlan(path="planar", run=s.k_w if s.in_col == 1 and (s.dil_w == 1 or s.k_w == 1) else 0)
     return ConvPlan(path="gather", run=run if dense else 0, tap=0 if dense or s.in_c < GROUP else s.in_c)
 
 
@@ -180,7 +191,7 @@ def collected(weights: np.ndarray, shape: Conv, path: str, rest: int = 0) -> np.
         return np.concatenate([part.reshape(shape.out_c, -1) for part in parts], axis=1)
     if path == "three":
         return _three(weights.transpose(0, 1, 3, 2))
-    return (weights.transpose(0, 3, 1, 2) if path == "planar" else weights).reshape(len(weights), -1)
+    return (weights.transpose(0, 1, 3, 2) if path == "planar" else weights).reshape(len(weights), -1)
 
 
 def _three(weights: np.ndarray) -> np.ndarray:

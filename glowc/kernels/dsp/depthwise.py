@@ -14,7 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from glowc.asm.insn import Loop, instructions
+from glowc.asm.cores import CORES
+from glowc.asm.insn import Insn, Listing, Loop, instructions
+from glowc.asm.order import ordered, orders_of
 from glowc.graph.types import DType
 from glowc.kernels.base import KernelVariant, Prepared, plan_in, plan_of
 from glowc.kernels.common.constants import EMPTY, WEIGHTED
@@ -35,11 +37,14 @@ from glowc.program.kernel import Arrays
 _GROUP = 4  # channels
 _USUAL_BYTES = 3072  # of scratch, or a quarter of the tensors: more where a plan leaves it free
 _MOST_TAPS, _MOST_STRIDE = 128, 4
-_PAIR, _SINGLE, _ROW = 18, 19, 12  # instructions: of words of two columns, of one, and of a row of four channels
-_BAND, _CALL, _ROWS, _LINE = 300, 60, 120, 16  # of a band, calls that make planes and rows, a row of outputs
+_PAIR, _SINGLE, _ROW = 17, 16, 12  # instructions: of words of two columns, of one, and of a row of four channels
+_BAND, _CALL, _ROWS = 140, 50, 140  # of a band, and of calls that make planes and rows
+_CHANNEL, _LINE = 30, 16  # of a channel of rows of outputs, and of each of them
+_CLEAR, _PAD, _LINED = 3, 35, 7  # of a word of planes, of what is above and below one, of a word of weights of lines
 _SPREAD_CYCLES = 3.0  # of an input that becomes a halfword of a plane
 _PLAIN_ENDS = 1.35  # of the cycles of outputs that are no lines to those of all
-_COPY, _COPY_FEW = 2, 15  # of an output that is copied with three others, and with fewer
+_SLOWER = 1.25  # an instruction of all that is around rows of outputs than one of these, in cycles
+_COPY, _COPY_FEW = 1, 15  # of an output that is copied with three others, and with fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +95,16 @@ class PlanarPlan(Plan):
         return {"in": read, "scratch": 2 * read + used + (0 if window.held else blocks * taps)}
 
     def work(self, instr: Instr) -> Mapping[str, float]:
-        """Count the instructions of rows of outputs, and of all that is around them."""
-        way = _way(instr, self)
+        """Count the instructions of rows of outputs, and of all that is around them; cycles of the former on a core."""
+        way, by = _way(instr, self), "line" if self.lined else self.by
         batch = way.shape.batch
-        return {
-            "window_insns": batch * way.insns("line" if self.lined else self.by),
-            "plane_insns": batch * way.around(self.rows, self.channels),
+        found = {
+            "window_insns": batch * way.window_sum(self.rows, block_insns(way.window, by)),
+            "plane_insns": batch * way.around(self.rows, self.channels, lined=self.lined),
         }
+        if self.core:
+            found["window_cycles"] = batch * way.window_sum(self.rows, block_cycles(way.window, by, self.core))
+        return found
 
     def row_waste(self, instr: Instr) -> float:
         """Each call takes apart the rows below a row, and the weights."""
@@ -194,27 +202,34 @@ class _Way:
         line = 0 if self.direct else self.outputs(self.across(rows)) // self.shape.dil_w
         return channels * (weights + 4 * self.plane(rows)) + line * (_GROUP if mult == 1 else mult)
 
-    def insns(self, by: str) -> float:
-        """Return the instructions of all rows of outputs, whose codes are made by one of the ways."""
-        s = self.shape
-        blocks = self.outputs(s.out_h) // self.window.outputs * block_insns(self.window, by)
-        return s.out_c * (blocks + (0 if self.flat else s.out_h * s.dil_w * _LINE))
+    def window_sum(self, rows: int, block: float) -> float:
+        """Return what all rows of outputs take, with so many rows in a band, of which each block takes so much."""
+        s, parts, outputs = self.shape, self.shape.dil_w * self.bands(rows) * _CHANNEL, self.window.outputs
+        if self.flat:
+            return s.out_c * (self.outputs(s.out_h) // outputs * block + parts)
+        blocks = sum(-(-(s.out_w - first) // (s.dil_w * outputs)) for first in range(min(s.dil_w, s.out_w)))
+        return s.out_c * (s.out_h * (blocks * block + s.dil_w * _LINE) + parts)
 
-    def around(self, rows: int, channels: int) -> float:
+    def around(self, rows: int, channels: int, *, lined: bool = True) -> float:
         """Return all other instructions, roughly: planes and weights of bands of so many rows and channels, copies."""
         s, words, bands = self.shape, self.plane_words, self.bands(rows)
         fours, parts = -(-s.in_c // _GROUP), sum((pairs > 0) + singles for pairs, singles in words)
         row = parts * _ROW + sum(_PAIR * pairs + _SINGLE * singles for pairs, singles in words)
-        planes = fours * (self.expanded(rows) * row + bands * parts * _CALL) + 4 * channels * self.plane(rows)
-        weights = -(-s.out_c // _GROUP) * (_CALL + self.window.k_h * (_ROW + (self.window.k_w - 1) * _PAIR))
+        planes = fours * (self.expanded(rows) * row + bands * parts * _CALL) + _CLEAR * channels * self.plane(rows)
+        outside = (bands * self.below(rows) - self.expanded(rows)) * s.dil_w * self.words
+        planes += s.in_c * (bands * _PAD + _CLEAR * outside) if bands > 1 else 0
+        taps = self.window.k_h * (self.window.k_w - 1)
+        weights = (
+            -(-s.out_c // _GROUP) * (_CALL + self.window.k_h * _ROW + taps * _PAIR) + s.out_c * taps * _LINED * lined
+        )
         groups = -(-s.in_c // channels)
         calls = bands * s.dil_w * (s.in_c if s.out_c > s.in_c else groups if self.direct else fours) * _ROWS
         copies = 0 if self.direct else s.out_c * s.out_h * s.out_w * (_COPY if s.out_c == s.in_c else _COPY_FEW)
-        return planes + weights + calls + copies + groups * bands * _BAND + _BAND
+        return planes + weights + calls + copies + (groups * bands + 1) * _BAND
 
     def cost(self, rows: int, channels: int) -> float:
-        """Return the instructions of a layer with so many rows and channels in a band, roughly."""
-        return self.insns("line") + self.around(rows, channels)
+        """Return what a layer with so many rows and channels in a band takes, roughly, in instructions of windows."""
+        return self.window_sum(rows, block_insns(self.window, "line")) + _SLOWER * self.around(rows, channels)
 
     def cuts(self) -> Iterator[tuple[int, int, int]]:
         """Yield the ways to cut a layer into bands: bytes of scratch, rows and channels."""
@@ -272,12 +287,28 @@ def _best(shape: Conv, limit_bytes: int, *, upright: bool = True) -> tuple[_Way,
 @cache
 def block_insns(window: Window, by: str) -> int:
     """Return the instructions of a block of outputs."""
-    blocks = rows_of(window, by, limited=False)[0]
+    return len(_block(window, rows_of(window, by, limited=False)[0]))
+
+
+@cache
+def block_cycles(window: Window, by: str, core: str) -> int:
+    """Return the cycles of a block of outputs after another one on a core, in the order for it."""
+    issuing = CORES[core]()
+    block = _block(window, ordered(rows_of(window, by, limited=False)[0], orders_of(core)))
+    first, second = (max(issuing.issue(insn) for insn in block) for _ in range(2))
+    return second - first
+
+
+def _block(window: Window, listing: Listing) -> list[Insn]:
+    """Return the instructions of a block of outputs of a listing one after the other."""
+    blocks: Listing = listing
     while loops := [item for item in blocks if isinstance(item, Loop)]:
         outer, blocks = blocks, loops[0].body
-    inside = sum(1 for _ in instructions(blocks))
-    straight = sum(1 for _ in instructions(outer)) - inside
-    return straight + window.k_h * inside if window.printed_rows == 0 else inside
+    inside = list(instructions(blocks))
+    if window.printed_rows:
+        return inside
+    parts = [inside * window.k_h if isinstance(item, Loop) else list(instructions((item,))) for item in outer]
+    return list(itertools.chain(*parts))
 
 
 def accepts(instr: Instr) -> bool:

@@ -1,13 +1,13 @@
 """Variants of layers with inputs of 16 bits, which are SMLAD's own.
 
-Convolutions take four pixels at a time; their weights take a halfword each, those of a run of adjacent inputs (a kernel
-row, a tap of a dilated one; of a planar input one per channel) filled up to an even number, in the stream of
-glow_dsp_quad.h. Sums are ended as their kernel defines.
+Convolutions take four pixels at a time; their weights take a halfword each, run after run of adjacent inputs (a kernel
+row, a tap of a dilated one; of a planar input one per channel), in the stream of glow_dsp_quad.h. Sums are ended as
+their kernel defines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,7 +29,7 @@ from glowc.program.kernel import Arrays
 
 _PIXELS = 4
 _CHANNELS = 16  # whose sums are in scratch at a time
-_SCRATCH_BYTES = 8192
+_SCRATCH_BYTES = 32768
 
 
 def _is_planar(instr: Instr) -> bool:
@@ -47,9 +47,8 @@ def _run(instr: Instr) -> int:
 
 
 def _inputs(instr: Instr) -> int:
-    """Inputs of a pixel, every run an even number of them, at least two steps."""
-    runs = instr.int_("k_h") * _columns(instr) * (instr.int_("in_c") if _is_planar(instr) else 1)
-    return max(4, runs * -(-_run(instr) // 2) * 2)
+    """Inputs of a pixel, in whole steps, at least two."""
+    return max(4, -(-instr.int_("k_h") * instr.int_("k_w") * instr.int_("in_c") // 2) * 2)
 
 
 def _scratch(instr: Instr) -> int:
@@ -79,18 +78,27 @@ class WidePlan(TapsPlan):
     end: str = ""
     filled: bool = False
     spread: bool = False
+    odd: bool = False
 
     @property
     def cost_path(self) -> str:
         """The path; of taps that lie apart another one."""
         return f"{self.path}_spread" if self.spread else self.path
 
+    def work(self, instr: Instr) -> Mapping[str, float]:
+        """Count the outputs that end in products of 64 bits, and the runs of inputs that a convolution collects."""
+        found = {"long_ends": float(instr.operand("out").type.elements)} if self.fixed and not self.high else {}
+        if not self.path:
+            return found
+        runs = instr.int_("k_h") * _columns(instr) * (instr.int_("in_c") if self.path == "planar" else 1)
+        return found | {"window_runs": float(instr.int_("batch") * instr.int_("out_h") * instr.int_("out_w") * runs)}
+
 
 def _plan(instr: Instr) -> WidePlan:
     full = (instr.int_("out_min"), instr.int_("out_max")) == (-128, 127)
     shifts, path = instr.kernel.endswith("rs"), "planar" if _is_planar(instr) else "rows"
     plan = WidePlan(path=path, full=full, channels=_CHANNELS, shifts=shifts, fixed=_is_fixed(instr), end=_end(instr))
-    return replace(plan, filled=instr.int_("in_zp") != 0, spread=_columns(instr) > 1)
+    return replace(plan, filled=instr.int_("in_zp") != 0, spread=_columns(instr) > 1, odd=_run(instr) % 2 == 1)
 
 
 def _end(instr: Instr) -> str:
@@ -158,10 +166,9 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     if bias is None:
         return UNFIT
     if _is_planar(instr):
-        weights = weights.transpose(0, 3, 1, 2)
-    runs = weights.reshape(channels, -1, _run(instr))
-    even = np.pad(runs, ((0, channels % 2), (0, 0), (0, runs.shape[2] % 2))).reshape(channels + channels % 2, -1)
-    padded = np.pad(even, ((0, 0), (0, _inputs(instr) - even.shape[1])))
+        weights = weights.transpose(0, 1, 3, 2)
+    inputs = weights.reshape(channels, -1)
+    padded = np.pad(inputs, ((0, channels % 2), (0, _inputs(instr) - inputs.shape[1])))
     steps = padded.shape[1] // 2
     pairs, plan = padded.reshape(-1, 2, steps, 2), _plan(instr)
     biases = np.zeros(len(padded), np.int64)

@@ -15,7 +15,7 @@ from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.singles import OutputsPlan, with_singles
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.shared import FAST, has_codes
+from glowc.kernels.mve.shared import FAST, GROUP, has_codes, in_blocks, overlap_bytes
 from glowc.kernels.mve.stream import end_bytes, stream
 from glowc.kernels.shapes import Conv, FullyConnected
 from glowc.program.ir import Instr, Plan
@@ -28,10 +28,17 @@ _ROW_COST = 80  # multiply-accumulates that a row of a window costs to collect
 class ZeroConvPlan(Plan):
     """Where a pixel's inputs are: in place (path "point"), or in the scratch, of two pixels together ("any").
 
-    `fixed`: codes end in a multiplier and a shift.
+    `fixed`: codes end in a multiplier and a shift. With `reads_weights_once` some output channels of all pixels in
+    place are computed before the next ones, where no output lies over an input.
     """
 
     fixed: bool
+    reads_weights_once: bool = False
+
+    @property
+    def ends_bytes(self) -> int:
+        """The bytes of biases and ends of four channels."""
+        return _ends_bytes(fixed=self.fixed)
 
     @property
     def ends(self) -> str:
@@ -51,9 +58,13 @@ class ZeroPlan(OutputsPlan):
         return _ends(fixed=self.fixed)
 
 
+def _ends_bytes(*, fixed: bool) -> int:
+    return end_bytes("fixed" if fixed else "scaled")
+
+
 def _ends(*, fixed: bool) -> str:
     end = "_fixed" if fixed else ""
-    return f"{end_bytes('fixed' if fixed else 'scaled')}, glow_mve_zero2{end}, glow_mve_zero1{end}"
+    return f"{_ends_bytes(fixed=fixed)}, glow_mve_zero2{end}, glow_mve_zero1{end}"
 
 
 def _accepts(instr: Instr) -> bool:
@@ -80,8 +91,11 @@ def scratch_bytes(instr: Instr) -> int:
 
 def prepare_conv(constants: Arrays, instr: Instr) -> Prepared:
     """Return the stream of constants, and whether pixels are read in place."""
-    plan = ZeroConvPlan(path="point" if is_point(Conv.of(instr)) else "any", fixed="mul" in constants)
-    return Prepared(_packed(constants, instr, Conv.of(instr).out_c), plan)
+    shape, fixed = Conv.of(instr), "mul" in constants
+    group_bytes, point = GROUP * shape.inputs + _ends_bytes(fixed=fixed), is_point(shape)
+    once = point and in_blocks(group_bytes, shape.out_c, shape.out_h * shape.out_w)
+    plan = ZeroConvPlan(path="point" if point else "any", fixed=fixed, reads_weights_once=once)
+    return Prepared(_packed(constants, instr, shape.out_c), plan)
 
 
 def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
@@ -105,6 +119,7 @@ FC = replace(
 )  # fmt: skip
 CONV = replace(
     FC, accepts=accepts_conv, prepare=prepare_conv, scratch_bytes=scratch_bytes, streams=True, row_block=2,
+    overlap_bytes=overlap_bytes,
 )  # fmt: skip
 FC_SINGLE = with_singles(FC, "glow_mve_dot_s8", "glow_mve_single.h")
 

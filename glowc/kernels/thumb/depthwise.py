@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,11 +14,12 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.factors import FIXED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import planar
-from glowc.kernels.features import Stated
+from glowc.kernels.features import Stated, numbers
 from glowc.kernels.shapes import Conv
 from glowc.kernels.thumb.depthwise_tile import ThumbTile
 from glowc.kernels.thumb.fold import fold, fold_fixed, fold_shift, has_large
 from glowc.kernels.thumb.forms import HEADER, SMALL_HEADER, both, fixed
+from glowc.kernels.tile_features import inside
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -26,6 +27,9 @@ _REGISTERS = 8  # for the sums of a depthwise tile and the weights of a kernel r
 _HELD = 3  # weights of a row that is too wide for them
 _MAX_OUTPUTS, _USUAL_OUTPUTS = 5, 4  # of a tile; layers with tiles alike share a function
 _MAX_SPAN, _MAX_KINDS = 24, 8
+_LINE, _TILE = 40, 60  # instructions: of a row of outputs, and of a tile
+_CHANNEL, _OUTPUT, _ROW = 26, 9, 5  # of a channel of a tile, of each of its outputs, and of a row of the window
+_PAD, _PAD_TAP = 20, 6  # of a channel of a tile with rows outside of the input, and of each tap of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,25 @@ class DepthwisePlan(ThumbTile, Plan):
     large: bool = False
     thumb2: bool = False
     held: int = 0
+
+    def work(self, instr: Instr) -> Mapping[str, float]:
+        """Count the instructions of printed rows of the window, and of all that is around them, roughly."""
+        if self.small:
+            return {}
+        shape, rows = Conv.of(instr), inside(numbers(instr), "h")
+        tiles, outside = self._tiles_of(-(-shape.out_w // self.n)), self.k_h - rows
+        each = {kind: self.insns(*kind) + _ROW for kind in self.kinds}
+        pads = np.where(outside > 0, _PAD + _PAD_TAP * self.k_w * outside, 0)
+        around = len(tiles) * (_TILE + shape.out_c * (_CHANNEL + _OUTPUT * self.n + pads))
+        return {
+            "window_insns": shape.batch * shape.out_c * float(rows.sum()) * sum(each[kind] for kind in tiles),
+            "plane_insns": shape.batch * float((around + _LINE).sum()),
+        }
+
+    def _tiles_of(self, count: int) -> list[tuple[int, int]]:
+        """Return the kinds of the tiles of a row."""
+        between = count - len(self.first) - len(self.last)
+        return [self.kinds[kind] for kind in (*self.first, *[self.middle] * between, *self.last)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,10 @@ class ThumbTile:
         """Return the assembly of a row of the window for Armv7-M, where so many columns are missing."""
         return joined(self._row(left, right))
 
+    def insns(self, left: int, right: int) -> int:
+        """Return the instructions of it."""
+        return sum(1 for _ in self._row(left, right))
+
     def _row(self, left: int, right: int) -> Iterator[str]:
         base = 0
         for part in self._parts():
