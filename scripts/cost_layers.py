@@ -393,7 +393,30 @@ def _few_codes() -> Iterator[Sample]:
         yield Sample("softmax", (rows, n))
 
 
-SAMPLES: tuple[Sample, ...] = (*_samples(), *small_chips(), *forms(), *_few_codes())
+def _few_rows() -> Iterator[Sample]:
+    """Yield dense layers of fewer rows than tiles of pixels have, or a few more."""
+    for rows, n, out_n in (
+        (2, 128, 64), (3, 96, 40), (5, 64, 96), (6, 200, 24), (7, 48, 30), (9, 256, 64), (10, 72, 32), (11, 400, 16),
+        (13, 32, 128), (15, 144, 12), (2, 640, 10), (3, 33, 100), (7, 300, 8), (2, 16, 200), (9, 100, 20),
+    ):  # fmt: skip
+        yield Sample("fc", (rows, n), out_n)
+
+
+SIXTEEN_STEMS: tuple[Sample, ...] = tuple(
+    Sample("conv", (h, w, c), out_c, k, stride, pads, sixteen=True)
+    for h, w, c, out_c, k, stride, pads in (
+        (16, 16, 3, 8, (3, 3), 1, SAME), (24, 20, 3, 16, (5, 5), 2, (2, 2, 2, 2)), (9, 8, 5, 12, (2, 2), 1, PLAIN),
+        (12, 30, 1, 24, (3, 5), 1, (1, 2, 1, 2)), (8, 9, 4, 16, (5, 5), 1, (2, 2, 2, 2)),
+        (1, 80, 4, 32, (1, 9), 1, (0, 4, 0, 4)), (18, 10, 2, 4, (7, 3), 1, (3, 1, 3, 1)),
+        (10, 22, 6, 40, (3, 3), 1, SAME), (30, 6, 3, 33, (3, 3), 2, SAME), (14, 14, 1, 3, (7, 7), 2, PLAIN),
+        (20, 13, 3, 10, (4, 1), 2, PLAIN), (1, 50, 2, 20, (1, 15), 1, PLAIN),
+    )
+)  # fmt: skip
+"""Images of few channels in 16 bits; those of TensorFlow Lite are measured, too."""
+
+SAMPLES: tuple[Sample, ...] = (
+    *_samples(), *small_chips(), *forms(), *_few_codes(), *_few_rows(), *SIXTEEN_STEMS,
+)  # fmt: skip
 """All layers that are measured."""
 
 

@@ -96,12 +96,13 @@ def as_tflite(samples: Sequence[Sample]) -> list[Drawn]:
 
 def _as_tflite(s: Sample, seed: int) -> Drawn | None:
     kind = {"conv": "conv", "dwconv": "depthwise", "fc": "dense"}.get(s.kind)
-    special = s.sixteen or s.planar or s.wide or s.zero is not None or (kind == "depthwise" and s.out_c != s.hwc[2])
+    special = s.planar or s.wide or s.zero is not None or (kind == "depthwise" and s.out_c != s.hwc[2])
     if kind is None or special:
         return None
     h, w, c = s.hwc if kind != "dense" else (s.hwc[0] if len(s.hwc) == 2 else 1, 1, s.hwc[-1])
-    padding, zero = SAME if any(s.pads) else VALID, (-128, 5)[seed % 2]
-    return Drawn("tflite", kind, h, w, c, s.out_c, *s.k, s.stride, s.dilation, padding, zero=zero, seed=seed)
+    padding = SAME if any(s.pads) else VALID
+    bits, zero = (16, 0) if s.sixteen else (8, (-128, 5)[seed % 2])
+    return Drawn("tflite", kind, h, w, c, s.out_c, *s.k, s.stride, s.dilation, padding, bits, zero=zero, seed=seed)
 
 
 TFLITE: tuple[Sample, ...] = (

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cost_layers import SAMPLES, cut, groups
+from cost_layers import SAMPLES, SIXTEEN_STEMS, cut, groups
 from cost_sample import Sample
 from cost_small_chips import measured_alone, measured_on
 from cost_tflite import TFLITE, as_tflite
@@ -47,7 +47,7 @@ from glowc.kernels.features import FEATURES, OF_PLAN, WORK
 from glowc.select.cost import MODES, cost_file, keys_like
 
 TARGETS = (
-    "nrf51822", "stm32g0b1", "stm32f103", "stm32l4r5", "stm32u575", "stm32h7a3", "alif-e7", "rpi-zero2", "rpi5",
+    "nrf51822", "rp2040", "stm32f103", "stm32l4r5", "stm32u575", "stm32h7a3", "alif-e7", "rpi-zero2", "rpi5",
     "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7",
 )  # fmt: skip
 LAYERS_PER_MODEL = 48
@@ -233,8 +233,10 @@ def _leave_out_few(modes: dict[str, Any]) -> None:
 
 def reread_cycles(chip: Chip | None) -> float:
     """Return the cycles for a byte that is read from flash again, 0 where a cache of some size may have it."""
-    cache = None if chip is None else chip.flash.data_cache
-    if chip is None or (cache is not None and cache.size_bytes > SMALL_CACHE):
+    if chip is None:
+        return 0.0
+    cache = chip.flash.instruction_cache if chip.flash.unified else chip.flash.data_cache
+    if cache is not None and cache.size_bytes > SMALL_CACHE:
         return 0.0
     return chip.flash.data_miss_cycles / (WORD if cache is None else cache.line_bytes)
 
@@ -273,7 +275,7 @@ def drawn_for(board: Board, kinds: Sequence[str] | None) -> list[list[Drawn]]:
     rng, found = np.random.default_rng(DRAWN_SEED), list[list[Drawn]]()
     layers = draw(rng, DRAWN_COUNT) + draw(rng, DRAWN_COUNT, macs=WIDE_MACS)
     rare = [x for x in draw(rng, 2 * DRAWN_COUNT) if x.bits > BYTE or x.kind in ("pool", "stem")]
-    for part in (layers, rare, as_tflite(SAMPLES[:: QUICK - 1])):
+    for part in (layers, rare, as_tflite((*SAMPLES[:: QUICK - 1], *SIXTEEN_STEMS))):
         for form in ("onnx", "tflite"):
             wanted = [x for x in part if x.form == form and (not kinds or x.kind in kinds)]
             found += cut(wanted, arena_room(board), LAYERS_PER_MODEL // 2)

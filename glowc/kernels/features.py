@@ -17,7 +17,7 @@ FEATURES = (
     "edge_patch", "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
     "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "window_insns",
-    "window_cycles", "plane_insns", "real_sums", "lone_sums", "long_ends", "window_runs",
+    "window_cycles", "plane_insns", "real_sums", "lone_sums", "long_ends", "window_runs", "tie_sums",
     *TILE_FEATURES,
 )  # fmt: skip
 
@@ -107,7 +107,8 @@ def features(instr: Instr) -> Mapping[str, float]:
     the instructions of rows of outputs, and all others, window_cycles: of the former in an order for a core;
     real_sums: sums of plans that divide floats for each, lone_sums: those by one vector at a time;
     long_ends: outputs of plans that end in products of 64 bits; window_runs: adjacent inputs under windows that are
-    collected one after the other. With them come those of glowc.kernels.tile_features.
+    collected one after the other; tie_sums: of averages so near to a tie that floats are added up in software. With
+    them come those of glowc.kernels.tile_features.
     """
     p = numbers(instr)
     image, channels = Image.of(p), p.get("out_c", 0)

@@ -45,12 +45,15 @@ def key_of(instr: Instr) -> str:
 def keys_like(key: str) -> tuple[str, ...]:
     """Return a key and, of a kernel that ends in a shift, that of the one which ends in a float32 product.
 
-    Elements of other widths move as those of four bytes do, and a window of time steps moves as a flat copy.
+    Elements of other widths move as those of four bytes do, and a window of time steps moves as a flat copy. Products
+    that may leave 16 bits are rounded as those that do not.
     """
-    return (key, _WIDTH.sub(r"\1_b4.", _PUSH.sub(r"copy_b\1.ref..flat", _unshifted(key))))
+    like = _WIDTH.sub(r"\1_b4.", _PUSH.sub(r"copy_b\1.ref..flat", _unshifted(key)))
+    return (key, like, _UNBOUNDED.sub(r".u\1", like))
 
 
 _WIDTH = re.compile(r"^(copy|fill|gather)_b(?:2|8|16)\.")
+_UNBOUNDED = re.compile(r"\.s(16|32)$")  # of kernels whose streams are filed under words
 _PUSH = re.compile(r"^push_b(\d+)\.ref\.\.$")
 
 

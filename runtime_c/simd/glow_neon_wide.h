@@ -124,6 +124,41 @@ static inline void glow_neon_wide_copy(int16_t *to, const int16_t *from, int32_t
   }
 }
 
+/* Copies n numbers by eights: up to seven more. */
+static inline void glow_neon_wide_eights(int16_t *to, const int16_t *from, int32_t n) {
+  for (int32_t i = 0; i < n; i += 8) {
+    vst1q_s16(to + i, vld1q_s16(from + i));
+  }
+}
+
+static inline void glow_neon_wide_set(int16_t *to, int32_t n, int32_t value) {
+  for (int32_t i = 0; i < n; i++) {
+    to[i] = (int16_t)value;
+  }
+}
+
+/* `width` pixels of `channels` numbers (a channel apart by `plane`, a pixel by `column`), pixel by pixel */
+static inline void glow_neon_wide_row(int16_t *to, const int16_t *from, int32_t width, int32_t channels, int32_t plane,
+                                      int32_t column) {
+  if (plane == 1 && column == channels) {
+    glow_neon_wide_copy(to, from, width * channels);
+    return;
+  }
+  const int32_t whole = channels == 3 && column == 1 ? width / 8 * 8 : 0;
+  for (int32_t x = 0; x < whole; x += 8) {
+    int16x8x3_t pixels;
+    pixels.val[0] = vld1q_s16(from + x);
+    pixels.val[1] = vld1q_s16(from + plane + x);
+    pixels.val[2] = vld1q_s16(from + 2 * plane + x);
+    vst3q_s16(to + 3 * x, pixels);
+  }
+  for (int32_t x = whole; x < width; x++) {
+    for (int32_t c = 0; c < channels; c++) {
+      to[x * channels + c] = from[x * column + c * plane];
+    }
+  }
+}
+
 /* ((sum * mul + offset) >> shift) + zp of two sums, rounded down */
 static inline int32x2_t glow_neon_wide_shift(int32x2_t sum, int32x2_t mul, const int64_t *offset, int32_t shift,
                                              int32_t zp) {

@@ -134,9 +134,9 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_inputs(int32_t *sum, const u
   }
 }
 
-/* Codes of channel o of four pixels. */
+/* Codes of channel o of four pixels; `large`: a scale of 1/4 or more is halved, the sums doubled. */
 GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32_t *sum, int32_t o, const float *scale,
-                                         uint32_t span, uint32_t near_tie, int narrow, int8_t *const *to) {
+                                         uint32_t span, uint32_t near_tie, int narrow, int large, int8_t *const *to) {
   int32_t a = sum[0];
   int32_t b = sum[1];
   int32_t c = sum[2];
@@ -161,6 +161,13 @@ GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32
   if (good) {
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
+    if (large && bits - GLOW_THUMB_LEAST >= span) {
+      const uint32_t times = glow_thumb_halved(&bits);
+      a = glow_thumb_doubled(a, times);
+      b = glow_thumb_doubled(b, times);
+      c = glow_thumb_doubled(c, times);
+      d = glow_thumb_doubled(d, times);
+    }
     good = bits - GLOW_THUMB_LEAST < span &&
            glow_thumb_round4(&a, &b, &c, &d, glow_thumb_factor(bits), near_tie, g->zp);
   }
@@ -181,7 +188,7 @@ GLOW_THUMB_INLINE void glow_thumb_codes4(const glow_thumb_gemm_t *g, const int32
 }
 
 /* All channels of four pixels whose words are at x. */
-GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, const uint32_t *x, int8_t *const *to) {
+GLOW_THUMB_INLINE void glow_thumb_gemm_by(const glow_thumb_gemm_t *g, const uint32_t *x, int8_t *const *to, int large) {
   const int8_t *w = g->weights;
   const float *scale = g->scale;
   const int32_t *bias = g->bias;
@@ -211,8 +218,18 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t
       d -= inputs[3];
     }
     const int32_t sum[4] = {a, b, c, d};
-    glow_thumb_codes4(g, sum, o, scale, span, near_tie, narrow, to);
+    glow_thumb_codes4(g, sum, o, scale, span, near_tie, narrow, large, to);
   }
+}
+
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_gemm(const glow_thumb_gemm_t *g, const uint32_t *x, int8_t *const *to) {
+  glow_thumb_gemm_by(g, x, to, 0);
+}
+
+/* The same where some scales are 1/4 or more. */
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_gemm_large(const glow_thumb_gemm_t *g, const uint32_t *x,
+                                                      int8_t *const *to) {
+  glow_thumb_gemm_by(g, x, to, 1);
 }
 
 /* sum += x[k] * w[k] */
@@ -243,8 +260,8 @@ GLOW_THUMB_INLINE int32_t glow_thumb_fc_slow(const glow_thumb_fc_t *f, int32_t s
 }
 
 /* Codes of n sums. */
-GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum,
-                                                    int32_t n) {
+GLOW_THUMB_INLINE void glow_thumb_fc_store_by(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum, int32_t n,
+                                              int large) {
   const int32_t scale_step = f->scale_step;
   const float *scale = f->scale + (y - f->out) * scale_step;
   const uint32_t near_tie = f->near_tie;
@@ -269,12 +286,26 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc
     uint32_t bits;
     memcpy(&bits, scale, sizeof bits);
     int32_t code = *sum;
+    if (large && bits - GLOW_THUMB_LEAST >= GLOW_THUMB_SPAN) {
+      code = glow_thumb_doubled(code, glow_thumb_halved(&bits));
+    }
     if (bits - GLOW_THUMB_LEAST >= GLOW_THUMB_SPAN ||
         !glow_thumb_round1(&code, glow_thumb_factor(bits), near_tie, zp)) {
       code = glow_thumb_fc_slow(f, *sum, y);
     }
     *y++ = (int8_t)code;
   }
+}
+
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum,
+                                                    int32_t n) {
+  glow_thumb_fc_store_by(f, y, sum, n, 0);
+}
+
+/* The same where some scales are 1/4 or more. */
+GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_fc_store_large(const glow_thumb_fc_t *f, int8_t *y, const int32_t *sum,
+                                                          int32_t n) {
+  glow_thumb_fc_store_by(f, y, sum, n, 1);
 }
 
 #define GLOW_THUMB_DW_ROWS 10

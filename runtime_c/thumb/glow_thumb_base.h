@@ -59,6 +59,13 @@ GLOW_INLINE uint32_t glow_thumb_halvings(uint32_t bits) {
   return bits - 0x3E800000u < 0x05000000u ? (bits >> 23) - 124u : 0u;
 }
 
+/* Halves the scale as often. */
+GLOW_INLINE uint32_t glow_thumb_halved(uint32_t *bits) {
+  const uint32_t times = glow_thumb_halvings(*bits);
+  *bits -= times << 23;
+  return times;
+}
+
 /* What a sum is by the scale that is left: doubled as often. Sums whose codes are above 512 saturate alike. */
 GLOW_INLINE int32_t glow_thumb_doubled(int32_t sum, uint32_t times) {
   const int32_t most = 4096 >> times;

@@ -112,7 +112,7 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void glow_thumb_wide_gemm(const glow_thumb_g
     const int32_t bias = g->bias[o];
     int32_t sum[4] = {bias, bias, bias, bias};
     w = glow_thumb_wide_dot4(sum, x, w, g->k);
-    glow_thumb_codes4(g, sum, o, scale, span, near_tie, narrow, to);
+    glow_thumb_codes4(g, sum, o, scale, span, near_tie, narrow, 0, to);
   }
 }
 

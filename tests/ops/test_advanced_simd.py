@@ -70,6 +70,34 @@ def kernel_cases() -> Iterator[Case]:
         yield geometry(rng, **base, c=24, k=(1, 1), w_zp=7, batch=2, label=f"few outputs {n}, zero point")
     for k in (17, 35):  # columns of a window: printed one after the other, and in a loop
         yield geometry(rng, h=1, w=20, c=9, out_c=9, group=9, k=(1, k), pads=(0, k // 2, 0, k // 2))
+    yield from few_pixels(rng)
+    yield from sixteens(rng)
+
+
+def few_pixels(rng: np.random.Generator) -> Iterator[Case]:
+    """Points one by one: up to two tiles of them, of several rows, rings, zero points, fewer outputs than a block."""
+    for (h, w), (c, n) in itertools.product(((1, 2), (1, 7), (3, 2), (1, 15), (5, 3), (1, 16)), ((8, 3), (37, 21))):
+        point: dict[str, Any] = {"h": h, "w": w, "c": c, "out_c": n, "k": (1, 1)}
+        yield geometry(rng, **point, w_zp=0 if h == 1 else 11, label=f"{h * w} pixels of {c}")
+    for down in (0, 1):
+        part: dict[str, Any] = {"rows": (1, 3), "in_ring": 3, "out_ring": 2, "descending": down}
+        yield geometry(rng, h=4, w=3, c=17, out_c=9, k=(1, 1), stride=(1, 2), **part, label="pixels of rings")
+    yield geometry(rng, h=1, w=3, c=20, out_c=40, k=(1, 1), batch=2, extreme=True, label="pixels of two images")
+
+
+def sixteens(rng: np.random.Generator) -> Iterator[Case]:
+    """Points read where they lie, four of a row; padded rows of few channels, of several images, one column more."""
+    wide: dict[str, Any] = {"dtype": DType.S16, "x_zp": 0, "y_zp": 7}
+    for (w, stride), n in itertools.product(((3, 1), (4, 1), (5, 1), (11, 2)), (3, 8, 21)):
+        yield geometry(rng, **wide, h=4, w=w, c=13, out_c=n, k=(1, 1), stride=(1, stride), batch=2)
+        for down in (0, 1):
+            part: dict[str, Any] = {"rows": (1, 3), "in_ring": 3, "out_ring": 2, "descending": down}
+            yield geometry(rng, **wide, h=4, w=w, c=13, out_c=n, k=(1, 1), stride=(1, stride), **part)
+    for c, planar in ((7, False), (8, False), (8, True), (3, True)):  # few channels, and as many as a vector has
+        edge: dict[str, Any] = {"pads": (1, 2, 0, 2), "planar": planar, "batch": 2}
+        for n in (7, 8, 17):
+            yield geometry(rng, **wide, h=5, w=6, c=c, out_c=n, k=(2, 3), **edge)
+        yield geometry(rng, **wide, h=7, w=19, c=c, out_c=5, k=(3, 3), stride=(2, 2), dilation=(1, 2), **edge)
 
 
 def test_last_block_ends_with_the_last_output() -> None:

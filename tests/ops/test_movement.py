@@ -151,12 +151,14 @@ def kernel_cases() -> Iterator[Case]:
         yield copy_case(x, 12, [3, 4], [-4, -1], [4, 1], 11, 0)
         yield copy_case(x, 12, [4, 3], [0, 1], [3, 1], 7, 0)
         yield copy_case(x, 64, [2, 2, 2, 2, 2, 2], [1, 2, 4, 8, 16, 32], [32, 16, 8, 4, 2, 1], 0, 0)
-        for rows, columns in ((7, 8), (8, 7), (8, 8), (8, 17), (9, 8), (15, 16), (16, 33)):  # turned matrices
+        few = ((4, 2), (3, 2), (3, 4), (8, 3), (7, 3), (16, 4), (15, 4), (21, 2), (2, 33), (16, 5), (1, 9), (9, 1))
+        for rows, columns in ((7, 8), (8, 7), (8, 8), (8, 17), (9, 8), (15, 16), (16, 33), *few):  # turned matrices
             y = RNG.integers(-100, 100, 2 * rows * columns).astype(dtype)
             yield copy_case(y, rows * columns, [rows, columns], [1, rows], [columns, 1], 0, 0)
             dims, steps = [2, rows, columns], [rows * columns, columns, 1]
             yield copy_case(y, y.size, dims, [rows * columns, 1, rows], steps, 0, 0)
-            yield copy_case(y, y.size + 3, [rows - 1, columns], [1, rows], [2 * columns, 1], 1, 3)
+            yield copy_case(y, y.size + 3, [max(rows - 1, 1), columns], [1, rows], [2 * columns, 1], rows > 1, 3)
+            yield copy_case(y, y.size, [columns, rows], [1, columns], [rows, 1], 0, 0)
         for n in (1, 5, 33):
             for value, high in ((0, 0), (-1, -1), (0x3FC00000, 0x12345678), (-128, 7)):
                 params = {"n": n, "value": value, "value_hi": high}

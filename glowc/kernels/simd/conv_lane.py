@@ -37,7 +37,7 @@ _SPARE = 16  # bytes that the last vector of a row may read after its last windo
 class LanePlan(LaneBlock, Plan):
     """What the template prints by.
 
-    `path`: lane-point, pixels of the tensor itself, or lane-rows, windows of padded rows. `narrow`: there are fewer
+    `path`: lane-point, pixels of the tensor itself, or lane-rows, windows of padded rows. `partial`: there are fewer
     than 8 outputs. lane-point: `rest` inputs after whole eights; `adjacent`: the pixels of a block have 8 inputs each
     and lie side by side; `short`: weights of 8 bits. lane-rows: windows of `k_h` x `k_w` with a `stride`, `run` inputs
     of a row of a window, `slots` padded rows, `spare` bytes after each.
@@ -45,7 +45,7 @@ class LanePlan(LaneBlock, Plan):
 
     isa: str
     pixels: int
-    narrow: bool
+    partial: bool
     ending: Ending
     pairs: bool = False
     rest: int = 0
@@ -57,6 +57,8 @@ class LanePlan(LaneBlock, Plan):
     slots: int = 0
     run: int = 0
     spare: int = 0
+
+    outputs, grain = OUTPUTS, 1
 
 
 def _suits_windows(isa: str, s: Conv) -> bool:
@@ -79,15 +81,15 @@ def _accepts(isa: str, instr: Instr) -> bool:
 
 
 def _plan(isa: str, s: Conv, ending: Ending, *, point: bool, short: bool) -> LanePlan:
-    pixels, narrow = PIXELS[isa], s.out_c < OUTPUTS
+    pixels, partial = PIXELS[isa], s.out_c < OUTPUTS
     if point:
         adjacent = s.in_c == OUTPUTS == s.in_col * s.stride_w
         return LanePlan(
-            path="lane-point", isa=isa, pixels=pixels, narrow=narrow, ending=ending, rest=s.in_c % 8,
+            path="lane-point", isa=isa, pixels=pixels, partial=partial, ending=ending, rest=s.in_c % 8,
             adjacent=adjacent, short=short,
         )  # fmt: skip
     return LanePlan(
-        path="lane-rows", isa=isa, pixels=pixels, narrow=narrow, ending=ending, k_h=s.k_h, k_w=s.k_w,
+        path="lane-rows", isa=isa, pixels=pixels, partial=partial, ending=ending, k_h=s.k_h, k_w=s.k_w,
         stride=s.stride_w, slots=row_slots(s), run=s.k_w * s.in_c, spare=_SPARE,
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ _LANE = tuple(with_factors(v, "glow_a64_lane_q31.h") for v in conv_lane.LANE if 
 _TIGHT = tuple(_fixed(v) for v in conv.TIGHT if v.isa != "a32")
 
 VARIANTS = {
-    "conv_s8q31": (*(_fixed(v) for v in conv.A64), *_TIGHT, *_LANE),
+    "conv_s8q31": (*(_fixed(v) for v in conv.A64), *_TIGHT, *_LANE, *(_fixed(v) for v in fully_connected.ROW)),
     "conv_s8rs": tuple(with_scales(v, rows, _as_bits) for v in (conv.A32, *conv.A64)),
     "dwconv_s8q31": tuple(_fixed(v) for v in (depthwise.A64, depthwise.DOT, depthwise_taps.TAPS[1])),
     "dwconv_s8rs": tuple(with_scales(v, columns, _as_bits) for v in (depthwise.A32, depthwise.A64, depthwise.DOT)),

@@ -5,7 +5,7 @@ A block of outputs is a stream as that of conv.py: whole steps of 16 inputs, the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from glowc.kernels.common.few import with_few
 from glowc.kernels.common.singles import OutputsPlan, with_singles
 from glowc.kernels.common.sums import shifted
 from glowc.kernels.records import Records
-from glowc.kernels.shapes import FullyConnected
-from glowc.kernels.simd.conv import HEADER
+from glowc.kernels.shapes import Conv, FullyConnected
+from glowc.kernels.simd.conv import BLOCKS, HEADER, is_dense_point
+from glowc.kernels.simd.conv import accepts as accepts_conv
 from glowc.kernels.simd.core import CORES
 from glowc.kernels.simd.ending import Ending
 from glowc.kernels.simd.row_block import RowBlock
@@ -48,6 +49,18 @@ class FcPlan(RowBlock, OutputsPlan):
     ending: Ending
     pairs: bool
     shifted: bool
+    pixel: bool
+
+
+def shape_of(instr: Instr) -> FullyConnected:
+    """Return the layer, or that which a convolution of 1x1 is for each of its pixels."""
+    names = ("in_c", "out_c") if is_pixel(instr) else ("in_k", "out_n")
+    return FullyConnected(*map(instr.int_, names))
+
+
+def is_pixel(instr: Instr) -> bool:
+    """Say whether an instruction is a convolution."""
+    return "in_c" in instr.params
 
 
 def _parts(isa: str, out_n: int) -> Parts:
@@ -56,7 +69,7 @@ def _parts(isa: str, out_n: int) -> Parts:
 
 
 def _pack(isa: str, parts: Parts, constants: Arrays, instr: Instr) -> Packed:
-    s = FullyConnected.of(instr)
+    s = shape_of(instr)
     coded = shifted(constants["weights"].reshape(s.out_n, s.in_k), instr.int_("w_zp"))
     core = CORES[isa]
     columns, grain = padded(s.in_k, core.group), CHUNK if core.paired else core.group
@@ -66,20 +79,20 @@ def _pack(isa: str, parts: Parts, constants: Arrays, instr: Instr) -> Packed:
 
 
 def _prepare(isa: str, constants: Arrays, instr: Instr) -> Prepared:
-    s, outputs, core = FullyConnected.of(instr), _OUTPUTS[isa], CORES[isa]
+    s, outputs, core = shape_of(instr), _OUTPUTS[isa], CORES[isa]
     parts, rest = _parts(isa, s.out_n), s.in_k % CHUNK
     packed, width = _pack(isa, parts, constants, instr), parts[-1][1]
     plan = FcPlan(
         isa=isa, outputs=outputs, whole=s.out_n >= outputs, few=s.out_n < width,
         narrow=width if s.out_n % outputs else 0, steps=s.in_k >= CHUNK,
         rest=int(rest > 0) if core.paired else -(-rest // core.group), ending=packed.ending,
-        pairs=packed.pairs, shifted=instr.int_("w_zp") != 0,
+        pairs=packed.pairs, shifted=instr.int_("w_zp") != 0, pixel=is_pixel(instr),
     )  # fmt: skip
     return Prepared(packed.constants, plan)
 
 
 def _records(isa: str, instr: Instr) -> Records:
-    s = FullyConnected.of(instr)
+    s = shape_of(instr)
     return block_records(instr, _parts(isa, s.out_n), _OUTPUTS[isa], padded(s.in_k, CORES[isa].group))
 
 
@@ -109,6 +122,24 @@ FEW = (
 )
 
 
+def _accepts_pixels(isa: str, instr: Instr) -> bool:
+    """Accept convolutions of 1x1 of fewer pixels than fill two tiles."""
+    s, tile = Conv.of(instr), BLOCKS[isa].pixels
+    pixels = s.batch * s.out_h * s.out_w
+    return accepts_conv(instr) and is_dense_point(s) and pixels < 2 * tile and pixels != tile
+
+
+def _by_pixels(plain: KernelVariant) -> KernelVariant:
+    """Return the variant of conv_s8 that is `plain` for each pixel."""
+    return replace(
+        plain, form="row", rank=plain.rank - 10, template="{}_row",
+        accepts=lambda instr: _accepts_pixels(plain.isa, instr),
+    )  # fmt: skip
+
+
+ROW = tuple(map(_by_pixels, A64))
+
+
 def _dynamic(isa: str) -> KernelVariant:
     """Return a variant of fc_dynamic; its scratch are two rows in 16 bits."""
     return KernelVariant(
@@ -122,5 +153,6 @@ DYNAMIC = (_dynamic("a32"), _dynamic("a64"))
 
 VARIANTS = {
     "fc_dynamic": DYNAMIC,
+    "conv_s8": ROW,
     "fc_s8": (A32, *A64, *SINGLE, *FEW),
 }

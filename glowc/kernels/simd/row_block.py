@@ -1,4 +1,5 @@
-"""A block of outputs of fc_s8 on A64 and A32: what fc_s8.c.j2 prints, assembly by the macros of glow_a64.h, glow_a32.h.
+"""A block of outputs of fc_s8 on A64 and A32, and of pixels one by one: what _row.j2 prints, assembly by the macros of
+glow_a64.h, glow_a32.h.
 
 A block reads its stream at %[w] and sixteen inputs a step at %[at], counts steps down in %[n]; inputs after the last
 whole step are at %[last]. Its codes go to %[to].
@@ -29,6 +30,16 @@ class RowBlock(Ended):
     few: bool
     narrow: int
     biases: str
+    pixel: bool
+
+    @property
+    def row_at(self) -> str:
+        """The variable that points to the row of inputs."""
+        return "pixel" if self.pixel else "in"
+
+    def count(self, p: Printed) -> str:
+        """Return how many inputs a row has."""
+        return p["in_c" if self.pixel else "in_k"]
 
     @property
     def starts(self) -> bool:
@@ -42,25 +53,33 @@ class RowBlock(Ended):
                 *self.end_registers(p),
                 *((f"int8_t kept[{self.narrow}];",) if self.few else ()),
                 *(("int8_t rest[16] = {0};",) if self.rest else ()),
-                *((f"const {self.word} rest_bytes = {p['in_k']} % 16;",) if self.rest and self.isa != "dot" else ()),
+                *(
+                    (f"const {self.word} rest_bytes = {self.count(p)} % 16;",)
+                    if self.rest and self.isa != "dot"
+                    else ()
+                ),
             ]
         )
 
     def row(self, p: Printed) -> str:
         """Return what blocks read besides the inputs: their sum, and those after the last whole step."""
-        in_k = p["in_k"]
-        sums = (f"const int32_t sum = glow_sum_s8(in, {in_k});", f"const int16_t *w_shift = {self.biases};")
-        rest = f"memcpy(rest, in + {in_k} / 16 * 16, (size_t)({in_k} % 16));"
+        at, count = self.row_at, self.count(p)
+        sums = (f"const int32_t sum = glow_sum_s8({at}, {count});", f"const int16_t *w_shift = {self.biases};")
+        rest = f"memcpy(rest, {at} + {count} / 16 * 16, (size_t)({count} % 16));"
         return joined([*(sums if self.shifted else ()), *((rest,) if self.rest else ())])
 
-    def block(self, width: int, put: str, in_k: str) -> str:
+    def block(self, width: int, put: str, p: Printed) -> str:
         """Return the C of a block of `width` outputs that go to `put`: its variables and the assembly."""
         return joined(
             [
                 f"int8_t *put = {put};",
                 *(self._shifts(width) if self.shifted else ()),
                 *(self._start(width) if self.starts else ()),
-                *(("const int8_t *at = in;", f"{self.word} n = {in_k} / 16;") if self.steps else ()),
+                *(
+                    (f"const int8_t *at = {self.row_at};", f"{self.word} n = {self.count(p)} / 16;")
+                    if self.steps
+                    else ()
+                ),
                 *((*A32_ENDS, f"w += {8 * width};") if self.a32 else ()),
                 "__asm__ volatile(",
                 *(f"    {line}" for line in self._assembly(width)),

@@ -12,7 +12,8 @@ import numpy as np
 from glowc.graph.types import DType
 from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.base import prepare as prepare_variant
-from glowc.kernels.common.factors import high_factors
+from glowc.kernels.common.constants import SHIFTED, WEIGHTED
+from glowc.kernels.common.factors import FIXED, high_factors
 from glowc.kernels.common.float_shift import columns
 from glowc.kernels.common.float_shift import rows as conv_rows
 from glowc.kernels.common.pairs16 import fixed_variants
@@ -21,6 +22,7 @@ from glowc.kernels.common.sums import bias_around_zero, fit_words
 from glowc.kernels.common.windows import TapsPlan, taps_plan
 from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import Conv
+from glowc.kernels.simd.conv import row_slots
 from glowc.kernels.simd.core import both
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -37,7 +39,10 @@ class SixteenPlan(Plan):
     """`shifts`: the layer ends in a multiplication and a shift; `sixteen` channels at a time. `fixed`: codes end in
     TensorFlow Lite's multiplier and shift, one by one; `high`: by upper words of products, which the multipliers are
     made for. `filled`: padding has the zero point of the inputs, which is in
-    the biases.
+    the biases. `partial`: the constants of fewer than eight channels are those of eight.
+
+    `path`: direct, pixels of the tensor itself; rows, windows of `k_h` rows gathered from `slots` padded rows,
+    `spread`: tap by tap; else from the tensor.
     """
 
     shifts: bool = False
@@ -45,6 +50,10 @@ class SixteenPlan(Plan):
     fixed: bool = False
     filled: bool = False
     high: bool = False
+    partial: bool = False
+    k_h: int = 0
+    slots: int = 0
+    spread: bool = False
 
     @property
     def ends_alone(self) -> bool:
@@ -56,12 +65,34 @@ class SixteenPlan(Plan):
         """Channels that four pixels are computed of together."""
         return 2 * _CHANNELS if self.sixteen else _CHANNELS
 
-    pixels, grain, span = _PIXELS, 1, True
+    @property
+    def span(self) -> bool:
+        """True when four pixels may be of several rows."""
+        return self.path != "direct"
+
+    pixels, grain = _PIXELS, 1
+
+
+def _path(s: Conv) -> str:
+    """Choose where windows come from: those of few or not adjacent channels are gathered from padded rows."""
+    one = s.k_h == s.k_w == 1 and s.pad_top == s.pad_left == 0
+    inside = (s.out_h - 1) * s.stride_h < s.in_h and (s.out_w - 1) * s.stride_w < s.in_w
+    if one and inside and s.in_ch == 1 and s.out_w >= _PIXELS:
+        return "direct"
+    few = s.in_c < _CHANNELS or s.in_ch != 1
+    return "rows" if few and s.out_w >= _PIXELS and _rows_bytes(s) <= _SCRATCH_BYTES else ""
+
+
+def _rows_bytes(s: Conv) -> int:
+    """Bytes of four windows and the padded rows of one; a copy of eight may go beyond the end of each."""
+    columns = (s.out_w - 1) * s.stride_w + (s.k_w - 1) * s.dil_w + 1
+    return 2 * (_PIXELS * s.inputs + _CHANNELS + row_slots(s) * (columns * s.in_c + _CHANNELS))
 
 
 def _scratch(instr: Instr) -> int:
-    """Bytes of four windows."""
-    return 8 * Conv.of(instr).inputs
+    """Bytes of four windows, and of padded rows that they are gathered from."""
+    s = Conv.of(instr)
+    return {"direct": 0, "rows": _rows_bytes(s)}.get(_path(s), 2 * _PIXELS * s.inputs)
 
 
 def _are_kinds(instr: Instr) -> bool:
@@ -80,21 +111,36 @@ def _is_fixed(instr: Instr) -> bool:
 
 
 def _accepts(instr: Instr) -> bool:
-    """Accept one group and eight output channels or more; only scaled sums of codes that are not around 0."""
-    s = Conv.of(instr)
+    """Accept one group; only scaled sums of codes that are not around 0."""
     possible = _are_kinds(instr) if instr.kernel == "conv_s16" else _is_plain(instr)
-    return possible and s.groups == 1 and s.out_c >= _CHANNELS and _scratch(instr) <= _SCRATCH_BYTES
+    return possible and instr.int_("groups") == 1 and _scratch(instr) <= _SCRATCH_BYTES
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
-    """Lay the weights of an input for all channels side by side."""
-    weights, filled = constants["weights"].reshape(instr.int_("out_c"), -1), instr.int_("in_zp") != 0
-    plan = SixteenPlan(shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr), filled=filled)
-    packed = {"weights": np.ascontiguousarray(weights.T).reshape(-1)}
-    if not filled:
-        return Prepared(packed, plan)
-    bias = bias_around_zero(constants, weights, instr)
-    return UNFIT if bias is None else Prepared({**packed, "bias": bias}, plan)
+    """Lay the weights of an input for all channels side by side, those of few channels as if there were eight."""
+    s, filled = Conv.of(instr), instr.int_("in_zp") != 0
+    weights, path = constants["weights"].reshape(s.out_c, -1), _path(s)
+    plan = SixteenPlan(
+        path=path, shifts=instr.kernel.endswith("rs"), fixed=_is_fixed(instr), filled=filled,
+        partial=s.out_c < _CHANNELS,
+    )  # fmt: skip
+    if path == "rows":
+        plan = replace(plan, k_h=s.k_h, slots=row_slots(s), spread=s.dil_w > 1)
+    packed = {"weights": weights}
+    if filled:
+        bias = bias_around_zero(constants, weights, instr)
+        if bias is None:
+            return UNFIT
+        packed["bias"] = bias
+    if plan.partial:
+        packed = {role: _as_eight(array, s.out_c) for role, array in {**constants, **packed}.items()}
+    return Prepared({**packed, "weights": np.ascontiguousarray(packed["weights"].T).reshape(-1)}, plan)
+
+
+def _as_eight(array: np.ndarray, count: int) -> np.ndarray:
+    """Return an array of `count` channels with zeros for those up to eight; one that all channels share as it is."""
+    more = [(0, _CHANNELS - count), *[(0, 0)] * (array.ndim - 1)]
+    return np.pad(array, more) if len(array) == count else array
 
 
 def prepare_a64(constants: Arrays, instr: Instr) -> Prepared:
@@ -109,7 +155,7 @@ def prepare_a64(constants: Arrays, instr: Instr) -> Prepared:
 
 _A64 = KernelVariant(
     "a64", rank=20, header="glow_neon_wide.h", accepts=_accepts, prepare=prepare_a64,
-    packs=frozenset({"weights", "bias"}), scratch_bytes=_scratch, streams=True, row_block=4, records=plain_records,
+    packs=WEIGHTED, scratch_bytes=_scratch, streams=True, row_block=_PIXELS, records=plain_records,
 )  # fmt: skip
 _BOTH = (_A64, replace(_A64, isa="a32", prepare=prepare))
 
@@ -160,10 +206,11 @@ def _fixed(plain: KernelVariant, by_channel: Callable[[np.ndarray], np.ndarray])
             return done
         plan = done.plan
         assert isinstance(plan, (SixteenPlan, WideTapsPlan))
+        if isinstance(plan, SixteenPlan) and plan.partial:
+            high = {role: _as_eight(array, channels) for role, array in high.items()}
         return replace(done, constants={**done.constants, **high}, plan=replace(plan, fixed=False, high=True))
 
-    packs = plain.packs | {"weights", "bias", "mul"}
-    return replace(plain, prepare=prepare_fixed, packs=packs, header="glow_neon_wide_q31.h")
+    return replace(plain, prepare=prepare_fixed, packs=FIXED, header="glow_neon_wide_q31.h")
 
 
 def _are_adjacent(instr: Instr) -> bool:
@@ -215,7 +262,7 @@ VARIANTS = {
         for end in ("q15", "q31")
     },
     "conv_s16": _BOTH,
-    "conv_s16rs": _BOTH,
+    "conv_s16rs": tuple(replace(variant, packs=SHIFTED) for variant in _BOTH),
     "dwconv_s16": _DEPTHWISE,
     "fc_s16": _FC,
     **fixed_variants(("a64", "a32"), "neon", 20, sums=4, products=3),

@@ -12,7 +12,7 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.windows import is_point
 from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import Conv
-from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_fixed, fold_shift
+from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_fixed, fold_shift, has_large
 from glowc.kernels.thumb.forms import HEADER, both, fixed
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -25,7 +25,7 @@ class ConvPlan(Plan):
     """How pixels are read: `point` in place; a row of a window is `dense` (0 or 1); channels are planes, `planar`.
 
     `shifts`: the layer ends in a multiplication and a shift, where `fixed` those of TensorFlow Lite; `wide`: inputs of
-    16 bits, a pixel in a word.
+    16 bits, a pixel in a word. `large`: some scales are 1/4 or more.
     """
 
     point: bool = False
@@ -34,6 +34,7 @@ class ConvPlan(Plan):
     shifts: bool = False
     fixed: bool = False
     wide: bool = False
+    large: bool = False
 
     @property
     def cost_path(self) -> str:
@@ -65,7 +66,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Fold the zero point into the bias; weights of a planar input stand in the order kernel row, channel, column."""
     weights = weights_of(constants, instr)
     bias = fold(weights.reshape(len(weights), -1), constants, instr)
-    return Prepared({"bias": bias, **_order(weights, Conv.of(instr))}, _plan(instr, shifts=False))
+    plan = replace(_plan(instr, shifts=False), large=has_large(constants, {}, len(weights)))
+    return Prepared({"bias": bias, **_order(weights, Conv.of(instr))}, plan)
 
 
 def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:

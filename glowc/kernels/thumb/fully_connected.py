@@ -11,7 +11,7 @@ from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.records import plain_records
 from glowc.kernels.shapes import FullyConnected
-from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_fixed, fold_shift
+from glowc.kernels.thumb.fold import accepts_matrix, fold, fold_fixed, fold_shift, has_large
 from glowc.kernels.thumb.forms import HEADER, both, fixed
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -20,13 +20,14 @@ from glowc.program.kernel import Arrays
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcPlan(Plan):
     """`full`: all int8 codes are allowed; `offset`: the weights have a zero point; `shifts`: fc_s8rs, or
-    `fixed`, fc_s8q31.
+    `fixed`, fc_s8q31. `large`: some scales are 1/4 or more.
     """
 
     full: bool
     offset: bool
     shifts: bool
     fixed: bool = False
+    large: bool = False
 
 
 def weights_of(constants: Arrays, instr: Instr) -> np.ndarray:
@@ -52,7 +53,8 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return weights of eight outputs in turn; fold the zero point into the bias."""
     weights = weights_of(constants, instr)
     found = {"weights": fc_order(weights), "bias": fold(weights, constants, instr)}
-    return Prepared(found, _plan(instr, shifts=False))
+    plan = replace(_plan(instr, shifts=False), large=has_large(constants, {}, len(weights)))
+    return Prepared(found, plan)
 
 
 def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:

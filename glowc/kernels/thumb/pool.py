@@ -10,8 +10,11 @@ by the definition.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+
+import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
 from glowc.kernels.common.bilinear import accepts_fixed, prepare_fixed
@@ -25,11 +28,18 @@ from glowc.program.kernel import Arrays
 _EXACT_SUM = 1 << 24
 _MOST_TAPS = 9
 _SPAN = 255  # of a code without its zero point
+_QUOTIENTS = 5  # sums that take as long as what follows them, by the definition
 _RARE = 1 << 27  # one part in 16, in 2^-32
 
 
 def _taps(instr: Instr) -> int:
     return instr.int_("k_h") * instr.int_("k_w") if "k_h" in instr.params else instr.int_("n")
+
+
+def _scale(instr: Instr) -> float:
+    """Return what a sum is multiplied by; of averages over a window that is whole."""
+    p = instr.params
+    return float(p["scale"]) if "scale" in p else float(p["in_scale"]) / (float(p["out_scale"]) * _taps(instr))
 
 
 def _near(instr: Instr) -> int:
@@ -55,6 +65,13 @@ class AveragePlan(Plan):
 
     near: int
     real: bool
+
+    def work(self, instr: Instr) -> Mapping[str, float]:
+        """Count the sums in float of outputs that are as near to a tie, of inputs that have any code."""
+        taps, outputs = _taps(instr), instr.operand("out").type.elements
+        fractions = np.arange(_SPAN * taps + 1) * _scale(instr) % 1.0
+        share = float(np.mean(np.abs(fractions - 0.5) * 2.0**32 <= self.near))
+        return {"tie_sums": outputs * share * ((taps if self.real else 0) + _QUOTIENTS)}
 
 
 def prepare(_: Arrays, instr: Instr) -> Prepared:
