@@ -12,7 +12,7 @@ from glowc.kernels.base import streams_rows
 from glowc.kernels.choice import variant_of
 from glowc.ops.params import OutCodes
 from glowc.ops.row_sum import RequantSums, SumRows
-from glowc.program.ir import Access, Buffer, BufferKind, Instr, Operand, Program
+from glowc.program.ir import NO_PLAN, Access, Buffer, BufferKind, Instr, Operand, Program
 from glowc.program.kernel import get_kernel
 from glowc.program.params import as_mapping, typed
 from glowc.program.rows import RowForm, RowInput, row_form, walked_roles
@@ -103,11 +103,11 @@ def _sums(instr: Instr, x: TensorType, scale: float) -> tuple[Part, ...]:
     first = replace(
         instr, kernel=f"sum_rows_{kind}", variant="ref",
         operands=(source, Operand("acc", sums.name, Access.OUT, total)),
-        params=add, rows=(0, height), name=f"{instr.name}.sum",
+        params=add, rows=(0, height), name=f"{instr.name}.sum", plan=NO_PLAN,
     )  # fmt: skip
     last = replace(
         instr, kernel=f"requant_sums_{kind}", variant="ref", operands=(Operand("in", sums.name, Access.IN, total), out),
-        params=end, rows=None, name=f"{instr.name}.mean", macs=0,
+        params=end, rows=None, name=f"{instr.name}.mean", macs=0, plan=NO_PLAN,
     )  # fmt: skip
     each = RowInput("in", height, row, tuple((y, y + 1) for y in range(height)))
     after = RowInput("in", height, sums.size_bytes, ((height - 1, height),))
