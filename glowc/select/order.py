@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from glowc.kernels.base import KernelVariant
+from glowc.kernels.base import PLAIN, KernelVariant
 from glowc.kernels.choice import variant_of
 from glowc.kernels.features import features
 from glowc.program.ir import Instr, scratch_bytes
@@ -38,7 +38,6 @@ _SURE = {"size": 0.8, "balanced": 0.9}  # of a limit is aimed at: predictions ar
 _ARENA_SHARE = 0.15
 ARENA_BYTES = 8 * KB
 _MOST_FOR_ANY = 32 * KB  # that the arena may grow by for the only variant that is not portable C
-PORTABLE = "ref"
 _MAX_STEPS = 200
 # of the price of code, until it fits: at most a quarter of the cycles for a kilobyte
 _DOUBLINGS, _HALVINGS = 7, 4
@@ -142,8 +141,8 @@ def _affordable(layers: Sequence[Layer], growth: int) -> dict[str, set[str]]:
         most = max(least[layer.name], peak - layer.live_bytes, 0) + growth
         forms = [form for form in layer.forms if not variant_of(form).speed_only]
         found = {form.variant for form in forms if scratch_bytes(form) <= most}
-        others = {scratch_bytes(form): form.variant for form in reversed(forms) if form.variant != PORTABLE}
-        if found == {PORTABLE} and others and min(others) <= _MOST_FOR_ANY:
+        others = {scratch_bytes(form): form.variant for form in reversed(forms) if form.variant != PLAIN.name}
+        if found == {PLAIN.name} and others and min(others) <= _MOST_FOR_ANY:
             found.add(others[min(others)])
         return found
 
