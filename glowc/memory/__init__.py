@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from glowc.memory.checker import check
 from glowc.memory.pictures import render_svg, render_text
-from glowc.memory.planner import plan
+from glowc.memory.planner import fits, plan
 from glowc.memory.regions import split
 from glowc.memory.schedule import Schedule, schedule
 from glowc.memory.task import Task
@@ -25,6 +25,7 @@ __all__ = [
     "Schedule",
     "Task",
     "check",
+    "fits",
     "plan",
     "render_svg",
     "render_text",

@@ -18,14 +18,12 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from glowc.memory.conflicts import live_sets, lower_bound, most_shared
-from glowc.memory.planner import plan
+from glowc.memory.conflicts import live_sets, most_shared
+from glowc.memory.planner import fits
 from glowc.memory.types import Block, Overlap, Room
 
 _Set = frozenset[int]
 
-# Nominal seconds of one question to the planner.
-_QUESTION_S = 0.01
 # The best-first search gives up after this many states, steps, and choices that do not fit.
 _MOST_STATES, _MOST_STEPS, _MOST_CHOICES = 100_000, 100_000, 200
 _MOST_EXCHANGES = 400
@@ -89,9 +87,7 @@ class _Problem:
         key = (members, capacity)
         if key not in self.answers:
             blocks, overlaps = self.blocks_of(members), self.overlaps_of(members)
-            self.answers[key] = lower_bound(blocks, overlaps) <= capacity and (
-                plan(blocks, overlaps, time_limit_s=_QUESTION_S, enough_bytes=capacity).arena_bytes <= capacity
-            )
+            self.answers[key] = fits(blocks, overlaps, capacity)
         return self.answers[key]
 
     def core(self, members: _Set, fits: Callable[[_Set], bool]) -> _Set:

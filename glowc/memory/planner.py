@@ -20,6 +20,8 @@ _STEPS_PER_S = 2_000_000
 # The search may take this long per block, and this long at least: small networks stay below 0.1 s.
 _SEARCH_S_PER_BLOCK = 0.0008
 _SEARCH_S_LEAST = 0.08
+# Nominal seconds of one question.
+_QUESTION_S = 0.01
 # A move that raises the arena is kept while it beats the height this many moves ago.
 _HISTORY = 24
 # After this many moves in vain, the last few are made whatever they cost.
@@ -56,6 +58,21 @@ def plan(
         lower_bound_bytes=bound,
         planner=method,
     )
+
+
+def fits(
+    blocks: Sequence[Block],
+    overlaps: Iterable[Overlap],
+    arena_bytes: int,
+    *,
+    fixed: Mapping[str, int] = MappingProxyType({}),
+) -> bool:
+    """Say whether a short search finds an arena of so many bytes; if so, `plan` finds one."""
+    overlaps = list(overlaps)
+    if lower_bound(blocks, overlaps) > arena_bytes:
+        return False
+    found = plan(blocks, overlaps, fixed=fixed, time_limit_s=_QUESTION_S, enough_bytes=arena_bytes)
+    return found.arena_bytes <= arena_bytes
 
 
 def _search(problem: Problem, target: int, steps: int) -> tuple[str, list[int]]:

@@ -68,11 +68,21 @@ def plan_memory(
     With `rooms` the arena is split, and the buffers that are touched most lie in the first one; a plan without
     regions, as for one arena, says that they do not fit. `guard_bytes` stay free before and after each buffer.
     """
-    blocks = [replace(b, size_bytes=b.size_bytes + 2 * guard_bytes) for b in memory_blocks(program)]
+    blocks = _guarded_blocks(program, guard_bytes)
     plan = memory.split(blocks, overlaps, rooms, accesses(program)) if rooms else None
     plan = plan or memory.plan(blocks, overlaps, fixed=_state_places(program, blocks))
     memory.check(plan, blocks, overlaps)
     return replace(plan, offsets_bytes={name: at + guard_bytes for name, at in plan.offsets_bytes.items()})
+
+
+def has_room(program: Program, arena_bytes: int, guard_bytes: int = 0) -> bool:
+    """Say whether an arena of so many bytes surely has a place for every buffer."""
+    blocks = _guarded_blocks(program, guard_bytes)
+    return memory.fits(blocks, memory_overlaps(program), arena_bytes, fixed=_state_places(program, blocks))
+
+
+def _guarded_blocks(program: Program, guard_bytes: int) -> list[memory.Block]:
+    return [replace(b, size_bytes=b.size_bytes + 2 * guard_bytes) for b in memory_blocks(program)]
 
 
 def _state_places(program: Program, blocks: Sequence[memory.Block]) -> dict[str, int]:

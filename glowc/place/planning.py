@@ -14,6 +14,7 @@ from glowc.kernels.choice import guessed_insns, variant_of
 from glowc.memory.types import MemoryPlan
 from glowc.place.places import (
     directed,
+    has_room,
     memory_blocks,
     of_blocks,
     ordered,
@@ -104,6 +105,18 @@ class Planned:
         return memory_blocks(self.program)
 
 
+_Spent = tuple[Program, Planned]  # a program whose instructions spend what there is room for, and its plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """An order of instructions: its arena where they spend nothing, and what they spend with the price of that."""
+
+    arena_bytes: int
+    way: _Spent
+    price: int
+
+
 def _unknown(_: Instr) -> int | None:
     return None
 
@@ -158,32 +171,35 @@ def pareto(lower: Lower, request: Request, insns: Insns = _unknown) -> list[Plan
 
 def _whole(lower: Lower, request: Request) -> Planned:
     program = schedule(replace(lower(_no), caller_io=request.caller_io))
-    program, done = _spent(request.divide(_in_roomier_order(program, request)), request)
+    moved, spent = _in_roomier_order(program, request)
+    divided = request.divide(moved)
+    program, done = spent if divided is moved else _spent(divided, _placed(divided, request), request)
     done = _unpacked(program, done, request)
     return done if request.kind == "plain" else _kept(_roomy(program, done, request), request)
 
 
-def _in_roomier_order(program: Program, request: Request) -> Program:
+def _in_roomier_order(program: Program, request: Request) -> tuple[Program, _Spent]:
     """Return the program in which instructions that leave fewer live bytes run ahead of ones that can spend these.
 
-    Without what these spend the arena is no larger.
+    Without what these spend the arena is no larger. The second is the program with what they spend, and its plan.
     """
-    best, tries = None, 0
+    best, tries = _tried(program, request), 0
     for name in _spenders(program) if _spends(request) else ():
         for moved in _moved_ahead(program, name):
-            best, found = best or _order_price(program, request), _order_price(moved, request)
+            found = _tried(moved, request)
             tries += 1
-            if found[0] <= best[0] and found[1] < best[1]:
+            if found.arena_bytes <= best.arena_bytes and found.price < best.price:
                 program, best = moved, found
                 break
             if tries == _MOST_MOVES:
-                return program
-    return program
+                return program, best.way
+    return program, best.way
 
 
-def _order_price(program: Program, request: Request) -> tuple[int, int]:
-    """Return the bytes of the arena of a program whose instructions spend nothing, and the price where they do."""
-    return _placed(program, request).plan.arena_bytes, _price(*_spent(program, request))
+def _tried(program: Program, request: Request) -> _Order:
+    done = _placed(program, request)
+    way = _spent(program, done, request)
+    return _Order(done.plan.arena_bytes, way, _price(*way))
 
 
 def _moved_ahead(program: Program, name: str) -> Iterator[Program]:
@@ -234,12 +250,11 @@ def _price(program: Program, done: Planned) -> int:
     return done.plan.arena_bytes * sum(map(guessed_insns, program.instrs))
 
 
-def _spent(program: Program, request: Request) -> tuple[Program, Planned]:
+def _spent(program: Program, done: Planned, request: Request) -> _Spent:
     """Return the program whose instructions have the scratch that the arena of its plan has room for, and its plan.
 
-    The arena may grow where that saves a larger share of the instructions.
+    The arena may grow where that saves a larger share of the instructions; `done` is the plan without.
     """
-    done = _placed(program, request)
     if not _spends(request):
         return program, done
     need = done.plan.arena_bytes
@@ -261,18 +276,19 @@ def _least_insns(program: Program, arena_bytes: int) -> int:
     return sum(guessed_insns(spending(i, variant_of(i), room.get(i.name, 0) // i.shares)) for i in program.instrs)
 
 
-def _filled(program: Program, done: Planned, request: Request, arena_bytes: int) -> tuple[Program, Planned]:
+def _filled(program: Program, done: Planned, request: Request, arena_bytes: int) -> _Spent:
     """Return the program whose instructions have the scratch that so large an arena has room for, and its plan."""
-    room = _room_of_scratch(program, arena_bytes)
+    plain, room = program, _room_of_scratch(program, arena_bytes)
     for name in sorted(room, key=lambda name: (-room[name], name))[:_MOST_SPENDING]:
         for percent in _ROOM_PERCENTS:
             wide = _spending(program, name, room[name] * percent // 100)
             if wide is program:
                 break
-            found = _placed(verified("more scratch", program, wide), request)
-            if found.plan.arena_bytes <= arena_bytes:
-                program, done = wide, found
+            if has_room(wide, arena_bytes, request.guard_bytes):
+                program = wide
                 break
+    if program is not plain:
+        done = _placed(verified("more scratch", plain, program), request)
     return program, done
 
 
