@@ -7,6 +7,7 @@ How long to search is counted in steps, never read from a clock: equal input giv
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import permutations
 from random import Random
 from types import MappingProxyType
 
@@ -22,6 +23,8 @@ _SEARCH_S_PER_BLOCK = 0.0008
 _SEARCH_S_LEAST = 0.08
 # Nominal seconds of one question.
 _QUESTION_S = 0.01
+# Of so many blocks every order is tried.
+_FEW = 5
 # A move that raises the arena is kept while it beats the height this many moves ago.
 _HISTORY = 24
 # After this many moves in vain, the last few are made whatever they cost.
@@ -86,6 +89,9 @@ def _search(problem: Problem, target: int, steps: int) -> tuple[str, list[int]]:
     # The two best starts, as the best one may be a dead end.
     tried.sort(key=lambda entry: entry[0])
     best_height, best_name, best_offsets = tried[0][0], tried[0][1], tried[0][2].offsets
+    if len(problem.sizes) <= _FEW:
+        found = min((Packing(problem, order) for order in permutations(range(len(problem.sizes)))), key=lambda p: p.height)
+        return (best_name, best_offsets) if found.height == best_height else ("every order", found.offsets)
     for height, name, packing in tried[:2]:
         offsets = _improve(packing, target, steps // 2) if height > target else packing.offsets
         if _height(problem, offsets) < best_height:
