@@ -1,31 +1,40 @@
 #!/usr/bin/env python3
-"""Measure the stack of the sample models and fit what kernels take of it: boards/_costs. Runs as `make stack-costs`.
+"""Measure the stack of kernels: bytes in boards/_costs/<cpu>.json. Runs as `make stack-costs`.
 
     scripts/fit_stack.py
-    scripts/fit_stack.py --targets mps2-an386 linux-armhf/cortex-a7 --jobs 2
+    scripts/fit_stack.py --targets stm32l4r5 linux-armhf/cortex-a7 --jobs 2
 
-A program takes the stack of the layer that takes the most, so no kernel takes more than any program which has it: a
-kernel's bytes are the least of those programs. On Cortex-M they are the bound that is computed of the linked code, on
-others the painted mark of one inference. Prints how many programs are predicted within 25 % or 64 bytes, and how many
-are when all other models alone were fitted. What was measured is kept in build/stack by a hash of the program.
+Functions of many layers are printed and compiled as for scripts/fit_code.py, each together with others, so that what it
+calls stays a function, and by itself where it calls some: the compiler puts what is called once into its caller. Of
+each kernel, variant, path and way of printing the most is kept. On Cortex-M that is computed of the code, assembly
+included; on others it is the compiler's own account. What a program has besides is fitted to sample models, whose bytes
+are those of the linked code, on others the painted mark of one inference. Prints how many of these are predicted within
+25 % or 64 bytes, and how many by the base of all other models; nothing else is fitted to them. What was measured is
+kept in build/stack by a hash of the program.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
-from fit_costs import write
+from count_costs import target_of
+from fit_code import FLAGS, LEVELS, PER_FILE, Printed, call_graph, compiled_text, forms_of, printed_functions
+from fit_costs import TARGETS, each_target, parser_of, write
 
-from glowc.board import Board, find_tool, load_board
+from glowc.board import Board, find_tool
+from glowc.board.tools import require_tool, run_tool
+from glowc.codegen.view import headers_of
 from glowc.compiler.options import CompileOptions
 from glowc.compiler.pipeline import compile_model, write_bundle
 from glowc.errors import GlowcError
@@ -38,36 +47,29 @@ from glowc.machine.execute import (
     random_inputs,
     stack_report,
 )
-from glowc.select.cost import MODES, cost_file, key_of
-from glowc.select.pricing import modes_of
-from glowc.select.stack import typical
+from glowc.machine.listing import read_functions
+from glowc.machine.stack import Bounds
+from glowc.select.code import WAYS, way_of
+from glowc.select.cost import cost_file, key_of
+from glowc.select.stack import Stacks, parse_stacks
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
-TARGETS = (
-    "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "linux-aarch64", "linux-aarch64/cortex-a76",
-    "linux-aarch64/armv8.6-i8mm", "linux-armhf/cortex-a7",
-)  # fmt: skip
-OPTS = {"cortex-m": ("size", "balanced")}  # of a family; with speed the compiler puts more into one function
-OTHER_OPTS = ("balanced",)
 NEAR, NEAR_BYTES = 0.25, 64
-Kernel = tuple[str, str]
-"""`key_of` and way of printing."""
+SURE = 0.9  # share of the programs that have no more besides than is said
+GRAIN = 8  # bytes that the stack of a function is a multiple of, and entries that differ by less are one
+NODE = re.compile(r'node: { title: "(?:[^":]*:)?(\w[\w.]*)" label: "[^"]*?\\n(\d+) bytes')
+EDGE = re.compile(r'edge: { sourcename: "(?:[^":]*:)?(\w[\w.]*)" targetname: "(?:[^":]*:)?(\w[\w.]*)"')
 
 
 @dataclass(frozen=True)
 class Taken:
-    """One program: its model, its kernels, and the bytes of stack of an inference."""
+    """One program: its model, what its layers take at most, and the bytes of stack of an inference."""
 
     model: str
-    kernels: frozenset[Kernel]
+    opt: str
+    layers: int
     bytes: int
-
-
-def target_of(text: str) -> Board:
-    """Return the board of `board` or `board/cpu`."""
-    board, _, cpu = text.partition("/")
-    return load_board(board, cpu or None)
 
 
 def models() -> list[Path]:
@@ -76,19 +78,18 @@ def models() -> list[Path]:
     return [ROOT / "examples" / "digits" / "digits.onnx", *sorted(found)]
 
 
-def measured(target: str, opt: str, path: Path) -> Taken | None:
+def measured(text: str, path: Path, opt: str, stacks: Stacks) -> Taken | None:
     """Return what a model's program takes, or took when it was built before; None when the board cannot hold it."""
-    board = target_of(target)
+    board = target_of(text).board
     try:
         compiled = compile_model(path, board, CompileOptions(opt=opt))
-        kernels = frozenset((key_of(i), mode) for i, mode in modes_of(compiled.program, opt))
         with tempfile.TemporaryDirectory(prefix="glowc-stack-") as folder:
             write_bundle(compiled, Path(folder) / "bundle")
             taken = known_bytes(load_bundle(Path(folder) / "bundle"), board, opt, Path(folder))
     except GlowcError as error:
-        print(f"  {path.parent.name} on {target}, {opt}: {error.message.splitlines()[0]}", file=sys.stderr)
+        print(f"  {path.parent.name} on {text}, {opt}: {error.message.splitlines()[0]}", file=sys.stderr)
         return None
-    return Taken(path.parent.name, kernels, taken)
+    return Taken(path.parent.name, opt, stacks.layers(compiled.program, opt), taken)
 
 
 def known_bytes(info: BundleInfo, board: Board, opt: str, folder: Path) -> int:
@@ -116,58 +117,142 @@ def bytes_of(info: BundleInfo, board: Board, folder: Path) -> int:
     return bound
 
 
-def fit(programs: Sequence[Taken]) -> dict[str, dict[str, int]]:
-    """Return the bytes of each kernel and way of printing."""
-    found: dict[str, dict[str, int]] = {}
-    for program in programs:
-        for key, mode in program.kernels:
-            modes = found.setdefault(key, {})
-            modes[mode] = min(program.bytes, modes.get(mode, program.bytes))
-    return {key: {mode: found[key][mode] for mode in MODES if mode in found[key]} for key in sorted(found)}
+def depths(board: Board, printed: Sequence[Printed], level: str, *flags: str) -> dict[str, tuple[int, bool]]:
+    """Return the bytes of stack of functions compiled together, by name, and whether each calls others of its file."""
+    table = ", ".join(f"(const void *)&{p.name}" for p in printed)
+    text = "".join(f"{p.struct}{p.text}\n" for p in printed)
+    text += f"extern const void *const table[];\nconst void *const table[] = {{{table}}};\n"
+    with tempfile.TemporaryDirectory(prefix="glowc-stack-") as folder:
+        flags = (*flags, "-fcallgraph-info=su")
+        code = compiled_text(board, text, headers_of([p.instr for p in printed]), level, Path(folder), *flags)
+        calls = call_graph(code, board)
+        computed = linked_depths if board.cpu.family == "cortex-m" else stated_depths
+        taken = computed(board, code, [p.name for p in printed])
+        return {p.name: (taken[p.name], any(c.startswith(("glow_", p.name)) for c in calls[p.name])) for p in printed}
 
 
-def off(programs: Sequence[Taken], stacks: dict[str, dict[str, int]]) -> Iterator[tuple[str, int, int]]:
-    """Yield (model, predicted, measured) of programs that are not predicted well enough."""
-    for program in programs:
-        predicted = max((typical(stacks, key, mode) for key, mode in program.kernels), default=0)
-        if abs(predicted - program.bytes) > max(NEAR * program.bytes, NEAR_BYTES):
-            yield program.model, predicted, program.bytes
+def linked_depths(board: Board, code: Path, names: Sequence[str]) -> dict[str, int]:
+    """Return the bytes of stack of functions of an object, from its instructions and those of the library."""
+    image = code.with_suffix(".elf")
+    flags = ["-nostartfiles", *(f"-Wl,{x}" for x in ("--unresolved-symbols=ignore-all", "-e,0", "--no-gc-sections"))]
+    argv = [require_tool(board.cpu.cc), *board.cpu.core_flags, *flags, code, "-lm", "-lc", "-o", image]
+    done = run_tool([str(word) for word in argv])
+    if not image.is_file():
+        raise GlowcError(f"cannot link functions for {board.cpu.name}:\n{done.stderr[:2000]}")
+    bounds = Bounds(read_functions(image, board), names)
+    return {name: bounds.of(name) for name in names}
 
 
-def left_out(programs: Sequence[Taken]) -> list[tuple[str, int, int]]:
-    """Return what `off` yields of each model by a fit of all the others."""
-    found = []
-    for name in sorted({program.model for program in programs}):
-        own = [program for program in programs if program.model == name]
-        found += off(own, fit([program for program in programs if program.model != name]))
+def stated_depths(_: Board, code: Path, names: Sequence[str]) -> dict[str, int]:
+    """Return the bytes of stack of functions of an object as the compiler states them, without those of the library."""
+    text = code.with_suffix(".ci").read_text(encoding="utf-8")
+    own = {name: int(size) for name, size in NODE.findall(text)}
+    calls: dict[str, set[str]] = defaultdict(set)
+    for caller, callee in EDGE.findall(text):
+        calls[caller].add(callee)
+
+    @cache
+    def depth(name: str) -> int:
+        return own.get(name, 0) + max(map(depth, calls[name]), default=0)
+
+    return {name: depth(name) for name in names}
+
+
+def kernels_of(board: Board) -> dict[str, list[int]]:
+    """Return the bytes of each kernel as a file has them."""
+    printed = printed_functions(forms_of(board))
+    print(f"{board.cpu.name}: {len(printed)} functions", flush=True)
+    found: dict[str, list[int]] = defaultdict(lambda: [0] * (2 * len(WAYS)))
+    for opt, level in LEVELS.items():
+        for at in range(0, len(printed), PER_FILE):
+            some = printed[at : at + PER_FILE]
+            together = depths(board, some, level, *FLAGS)
+            for p in some:
+                taken, calling = together[p.name]
+                own = depths(board, [p], level)[p.name][0] if calling else taken
+                of, way = found[key_of(p.instr)], way_of(opt, literal=p.literal)
+                of[way], of[way + len(WAYS)] = max(of[way], taken), max(of[way + len(WAYS)], own)
+    for taken in found.values():  # what was printed in one way alone
+        for way, size in enumerate(taken):
+            taken[way] = size or max(taken)
+    return {key: found[key] for key in sorted(found)}
+
+
+def written(kernels: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    """Return the bytes of kernels as a file holds them, near ones once."""
+    found = {}
+    for key, taken in kernels.items():
+        words = [-(-size // GRAIN) * GRAIN for size in taken]
+        shared, alone = words[: len(WAYS)], words[len(WAYS) :]
+        pairs = [max(pair) for pair in zip(shared, alone, strict=True)]
+        most = shared + alone
+        if all(near(max(most), size) for size in most):
+            found[key] = [max(most)]
+        elif all(near(a, b) for a, b in zip(shared, alone, strict=True)):
+            found[key] = pairs
+        else:
+            found[key] = most
     return found
 
 
-def fit_target(target: str, pool: ProcessPoolExecutor) -> None:
-    """Measure and fit one target, write its figures and print how good they are."""
-    board, paths = target_of(target), models()
-    calls = [(target, opt, path) for opt in OPTS.get(board.cpu.family, OTHER_OPTS) for path in paths]
-    programs = [taken for taken in pool.map(measured, *zip(*calls, strict=True)) if taken is not None]
-    stacks, file = fit(programs), cost_file(board.cpu.name)
+def near(a: int, b: int) -> bool:
+    """Say whether two numbers are as good as one."""
+    return abs(a - b) <= GRAIN
+
+
+def base_of(programs: Sequence[Taken]) -> list[int]:
+    """Return the bytes that programs have besides their layers, by -O2 and by -Os: few have more."""
+    found = []
+    for opt in LEVELS:
+        rest = sorted(p.bytes - p.layers for p in programs if p.opt == opt)
+        found.append(max(0, rest[int(SURE * (len(rest) - 1))]) if rest else 0)
+    return found
+
+
+def off(programs: Sequence[Taken], base: Sequence[int]) -> Iterator[tuple[str, str, int, int]]:
+    """Yield (model, level, predicted, measured) of programs that are not predicted well enough."""
+    for p in programs:
+        predicted = p.layers + base[p.opt == "size"]
+        if abs(predicted - p.bytes) > max(NEAR * p.bytes, NEAR_BYTES):
+            yield p.model, p.opt, predicted, p.bytes
+
+
+def left_out(programs: Sequence[Taken]) -> list[tuple[str, str, int, int]]:
+    """Return what `off` yields of each model by the base of all the others."""
+    found = []
+    for name in sorted({p.model for p in programs}):
+        others = [p for p in programs if p.model != name]
+        found += off([p for p in programs if p.model == name], base_of(others))
+    return found
+
+
+def fit_target(text: str, jobs: int) -> None:
+    """Measure one target, write its figures and print how good they are."""
+    board = target_of(text).board
+    kernels = written(kernels_of(board))
+    stacks = parse_stacks({"kernels": kernels, "base": (0, 0)})
+    calls = [(text, path, opt, stacks) for opt in LEVELS for path in models()]
+    with ProcessPoolExecutor(jobs) as pool:
+        programs = [p for p in pool.map(measured, *zip(*calls, strict=True)) if p is not None]
+    file, base = cost_file(board.cpu.name), base_of(programs)
     known = json.loads(file.read_text(encoding="utf-8"))
-    kernels = known.pop("kernels")
-    write({**known, "stack": stacks, "kernels": kernels}, file)
-    wrong, alone = list(off(programs, stacks)), left_out(programs)
-    above = sum(predicted > taken for _, predicted, taken in alone)
-    print(f"{board.cpu.name}: {len(programs)} programs, {len(stacks)} kernels; {len(wrong)} off by more than 25 %, "
-          f"left out {len(alone)}, {above} of them too high", *wrong, sep="\n  ", flush=True)  # fmt: skip
+    last = known.pop("kernels")
+    write({**known, "stack": {"base": base, "kernels": kernels}, "kernels": last}, file)
+    wrong, alone = list(off(programs, base)), left_out(programs)
+    below = sum(p.layers + base[p.opt == "size"] < p.bytes for p in programs)
+    print(
+        f"{board.cpu.name}: {len(programs)} programs, {len(kernels)} kernels, base {base}; {below} below the truth, "
+        f"{len(wrong)} off by more than 25 %, left out {len(alone)}",
+        *wrong,
+        sep="\n  ",
+        flush=True,
+    )
 
 
 def main() -> int:
     """Measure, fit and write."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--targets", nargs="+", default=TARGETS, metavar="BOARD[/CPU]")
-    parser.add_argument("--jobs", type=int, default=2, help="models that are measured at once")
-    args = parser.parse_args()
-    with ProcessPoolExecutor(args.jobs) as pool:
-        for target in args.targets:
-            fit_target(target, pool)
-    return 0
+    args = parser_of((__doc__ or "").splitlines()[0], TARGETS, "CHIP|BOARD/CPU").parse_args()
+    return each_target(args.targets, partial(fit_target, jobs=args.jobs))
 
 
 if __name__ == "__main__":

@@ -143,8 +143,18 @@ def _board_folder(name_or_path: str) -> Path:
     raise UnknownBoardError(
         f'unknown board "{name_or_path}"{suggestion(name_or_path, board_names())}',
         details=["known: " + ", ".join(board_names())],
-        hint="a board may also be a folder with a board.toml, given as a path",
+        hint=_chip_hint(name_or_path) or "a board may also be a folder with a board.toml, given as a path",
     )
+
+
+def _chip_hint(name: str) -> str | None:
+    """Return the boards of a chip of that name, None where there is no such chip."""
+    if not (data_dir("boards") / "_chips" / f"{name}.toml").is_file():
+        return None
+    files = {board: Fields(read_toml(data_dir("boards") / board / "board.toml")) for board in board_names()}
+    having = [board for board, fields in files.items() if fields.has("chips") and name in fields.strings("chips")]
+    boards = f"boards that have it: {', '.join(having)}; " if having else ""
+    return f"{name} is a chip: {boards}`glowc bench MODEL --chip {name}` counts its milliseconds"
 
 
 def _regions(fields: Fields) -> dict[str, Region]:

@@ -90,7 +90,9 @@ def _search(problem: Problem, target: int, steps: int) -> tuple[str, list[int]]:
     tried.sort(key=lambda entry: entry[0])
     best_height, best_name, best_offsets = tried[0][0], tried[0][1], tried[0][2].offsets
     if len(problem.sizes) <= _FEW:
-        found = min((Packing(problem, order) for order in permutations(range(len(problem.sizes)))), key=lambda p: p.height)
+        found = min(
+            (Packing(problem, order) for order in permutations(range(len(problem.sizes)))), key=lambda p: p.height
+        )
         return (best_name, best_offsets) if found.height == best_height else ("every order", found.offsets)
     for height, name, packing in tried[:2]:
         offsets = _improve(packing, target, steps // 2) if height > target else packing.offsets

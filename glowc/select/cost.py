@@ -123,7 +123,7 @@ class Costs:
     code: CodeSizes = field(default_factory=CodeSizes)
     cycles_per_insn: float = 1.0
     reread_cycles: float = 0.0
-    stack: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    stack: Mapping[str, Any] = field(default_factory=dict)
 
     def fit(self, instr: Instr, mode: str) -> Fit | None:
         """Return the fit of an instruction's kernel, of another way of printing when that one was not measured.

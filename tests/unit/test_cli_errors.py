@@ -144,6 +144,13 @@ def test_unknown_board_suggests_the_right_one(glowc: Glowc, command: str) -> Non
     refused(glowc, command, DIGITS, "--board", "mps2-an368", *out, says=says)
 
 
+@pytest.mark.parametrize(
+    ("chip", "says"), [("stm32l4r5", "boards that have it: mps2-an386, nucleo-l4r5zi; "), ("rp2350", "is a chip: ")]
+)
+def test_a_chip_is_no_board_but_boards_have_it(glowc: Glowc, chip: str, says: str) -> None:
+    refused(glowc, "compile", DIGITS, "--board", chip, "-o", "out", says=[says, f"bench MODEL --chip {chip}"])
+
+
 def test_cpu_that_the_board_does_not_have(glowc: Glowc) -> None:
     before = tree(Path.cwd())
     result = glowc("compile", DIGITS, "--board", "mps2-an386", "--cpu", "cortex-a53", "-o", "out")

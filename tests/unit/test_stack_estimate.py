@@ -10,17 +10,21 @@ import pytest
 
 from glowc.board import load_board
 from glowc.compiler.pipeline import compile_model
-from glowc.select.cost import MODES, Costs, load_costs
-from glowc.select.stack import stack_bytes, typical
+from glowc.select.code import WAYS
+from glowc.select.cost import Costs, load_costs
+from glowc.select.stack import parse_stacks, stack_bytes
 from tests.conftest import ROOT
 from tests.unit.cli_calls import DIGITS, Glowc
 
-STACKS = {
-    "conv_s8.dsp.rows.s32": {"shared": 300, "literal": 500},
-    "conv_s8.dsp.point.s32": {"size": 200},
-    "add_s8.dsp..": {"literal": 60},
-    "add_s8.ref..": {"literal": 10},
-}
+STACKS = parse_stacks({
+    "base": [32, 48],
+    "kernels": {
+        "conv_s8.dsp.rows.s32": [500, 300, 520, 320, 400, 200, 420, 220],
+        "conv_s8.dsp.point.s32": [100, 150, 200, 250],
+        "add_s8.dsp..": [60],
+        "add_s8.ref..": [10],
+    },
+})  # fmt: skip
 
 
 @pytest.fixture
@@ -30,24 +34,27 @@ def fitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     import fit_stack
 
     yield fit_stack
-    scripts = "fit_stack fit_costs cost_layers cost_models cost_sample cost_forms cost_small_chips"
-    for name in scripts.split():
+    scripts = "fit_stack fit_code fit_costs count_costs drawn_layers"
+    costs = "layers models sample forms small_chips tflite"
+    for name in (*scripts.split(), *(f"cost_{name}" for name in costs.split())):
         sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize(
-    ("key", "mode", "bytes_"),
+    ("key", "way", "alone", "bytes_"),
     [
-        ("conv_s8.dsp.rows.s32", "literal", 500),
-        ("conv_s8.dsp.rows.s32", "size", 300),  # another way of printing
-        ("conv_s8rs.dsp.rows.s32", "literal", 500),  # the kernel without the shift at its end
-        ("conv_s8.dsp.planar.s32", "literal", 350),  # the median of the same kernel and variant
-        ("mul_s8.dsp..", "literal", 200),  # of the same variant
-        ("mul_s8.mve..", "literal", 130),  # of all
+        ("conv_s8.dsp.rows.s32", "literal", False, 500),
+        ("conv_s8.dsp.rows.s32", "literal", True, 400),  # what it calls is a part of it
+        ("conv_s8.dsp.point.s32", "shared_size", True, 250),
+        ("add_s8.dsp..", "shared_size", True, 60),
+        ("conv_s8rs.dsp.rows.s32", "literal", False, 500),  # the kernel without the shift at its end
+        ("conv_s8.dsp.planar.s32", "literal", False, 300),  # the median of the same kernel and variant
+        ("mul_s8.dsp..", "literal", False, 100),  # of the same variant
+        ("mul_s8.mve..", "literal", False, 80),  # of all
     ],
 )
-def test_kernel_that_was_not_measured_takes_what_the_nearest_do(key: str, mode: str, bytes_: int) -> None:
-    assert typical(STACKS, key, mode) == bytes_
+def test_kernel_that_was_not_measured_takes_what_the_nearest_do(key: str, way: str, alone: bool, bytes_: int) -> None:
+    assert STACKS.typical((key, WAYS.index(way), alone)) == bytes_
 
 
 def test_cpu_without_measured_programs_has_no_estimate() -> None:
@@ -66,23 +73,38 @@ def test_summary_says_the_estimate_and_what_computes_the_most(glowc: Glowc) -> N
     assert "\n  stack      worst case: `glowc bench`" in glowc("compile", DIGITS, "-o", "b").out
 
 
-def test_kernel_takes_no_more_than_any_program_that_has_it(fitting: ModuleType) -> None:
-    a, b = ("conv_s8.ref..s8", "size"), ("add_s8.ref..", "literal")
-    programs = [
-        fitting.Taken("x", frozenset({a, b}), 500), fitting.Taken("y", frozenset({a}), 400),
-        fitting.Taken("z", frozenset({b}), 900),
+def test_base_is_what_few_programs_exceed_and_each_is_judged_by_the_others(fitting: ModuleType) -> None:
+    programs = [fitting.Taken(f"m{n}", "balanced", 100, 100 + 10 * n) for n in range(11)]
+    programs.append(fitting.Taken("large", "size", 100, 1000))
+    assert fitting.base_of(programs) == [90, 900]
+    assert list(fitting.off(programs, [90, 0])) == [
+        ("m0", "balanced", 190, 100), ("m1", "balanced", 190, 110), ("m2", "balanced", 190, 120),
+        ("large", "size", 100, 1000),
     ]  # fmt: skip
-    stacks = fitting.fit(programs)
-    assert stacks == {"add_s8.ref..": {"literal": 500}, "conv_s8.ref..s8": {"size": 400}}
-    assert list(fitting.off(programs, stacks)) == [("z", 500, 900)]
+    assert ("large", "size", 100, 1000) in fitting.left_out(programs)
+
+
+def test_near_bytes_are_written_once(fitting: ModuleType) -> None:
+    kernels = {"a": [9, 16, 9, 9] * 2, "b": [8, 80, 8, 80] * 2, "c": [8, 80, 8, 80, 8, 40, 8, 40]}
+    written = {"a": [16], "b": [8, 80, 8, 80], "c": [8, 80, 8, 80, 8, 40, 8, 40]}
+    assert fitting.written(kernels) == written
 
 
 @pytest.mark.parametrize(
-    "board", ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "linux-aarch64", "linux-armhf"]
+    "board",
+    [
+        "microbit",
+        "mps2-an385",
+        "mps2-an386",
+        "mps2-an500",
+        "mps2-an505",
+        "mps3-an547",
+        "linux-aarch64",
+        "linux-armhf",
+    ],
 )
 def test_files_of_costs_have_stacks(board: str) -> None:
-    stacks = load_costs(load_board(board).cpu).stack
-    assert len(stacks) > 30
-    for modes in stacks.values():
-        assert set(modes) <= set(MODES)
-        assert all(0 <= taken < 4096 for taken in modes.values())
+    stacks = parse_stacks(load_costs(load_board(board).cpu).stack)
+    assert len(stacks.kernels) > 30
+    assert all(0 <= taken < 4096 for ways in stacks.kernels.values() for taken in ways)
+    assert all(0 <= taken < 256 for taken in stacks.base)
