@@ -269,7 +269,7 @@ cliffs: setup  #- random layers that take far more than others of their kind, or
 code-costs: setup  #- compile layers and fit the bytes of code of kernels and of the runtime: boards/_costs (an hour)
 	$(PY) scripts/fit_code.py
 
-stack-costs: setup  #- measure the stack of the sample models and fit what kernels take of it: boards/_costs (20 minutes)
+stack-costs: setup  #- measure the stack of kernels: boards/_costs (40 minutes)
 	$(PY) scripts/fit_stack.py
 
 house: setup-quick  #- count what keeps the code from being one way through the rooms

@@ -5,12 +5,12 @@
     scripts/fit_stack.py --targets stm32l4r5 linux-armhf/cortex-a7 --jobs 2
 
 Functions of many layers are printed and compiled as for scripts/fit_code.py, each together with others, so that what it
-calls stays a function, and by itself where it calls some: the compiler puts what is called once into its caller. Of
-each kernel, variant, path and way of printing the most is kept. On Cortex-M that is computed of the code, assembly
-included; on others it is the compiler's own account. What a program has besides is fitted to sample models, whose bytes
-are those of the linked code, on others the painted mark of one inference. Prints how many of these are predicted within
-25 % or 64 bytes, and how many by the base of all other models; nothing else is fitted to them. What was measured is
-kept in build/stack by a hash of the program.
+calls stays a function. Of each kernel, variant, path and way of printing the one that takes the most is kept; where it
+calls others, by itself, too: the compiler puts what is called once into its caller. On Cortex-M that is computed of the
+code, assembly included; on others it is the compiler's own account. What a program has besides is fitted to sample
+models, whose bytes are those of the linked code, on others the painted mark of one inference. Prints how many of these
+are predicted within 25 % or 64 bytes, and how many by the base of all other models; nothing else is fitted to them.
+What was measured is kept in build/stack by a hash of the program.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ from glowc.select.stack import Stacks, parse_stacks
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 NEAR, NEAR_BYTES = 0.25, 64
+EVERY = 3  # sample models, one of which is built
 SURE = 0.9  # share of the programs that have no more besides than is said
 GRAIN = 8  # bytes that the stack of a function is a multiple of, and entries that differ by less are one
 NODE = re.compile(r'node: { title: "(?:[^":]*:)?(\w[\w.]*)" label: "[^"]*?\\n(\d+) bytes')
@@ -164,14 +165,17 @@ def kernels_of(board: Board) -> dict[str, list[int]]:
     print(f"{board.cpu.name}: {len(printed)} functions", flush=True)
     found: dict[str, list[int]] = defaultdict(lambda: [0] * (2 * len(WAYS)))
     for opt, level in LEVELS.items():
+        deepest: dict[tuple[str, int], tuple[int, bool, Printed]] = {}
         for at in range(0, len(printed), PER_FILE):
             some = printed[at : at + PER_FILE]
             together = depths(board, some, level, *FLAGS)
             for p in some:
-                taken, calling = together[p.name]
-                own = depths(board, [p], level)[p.name][0] if calling else taken
-                of, way = found[key_of(p.instr)], way_of(opt, literal=p.literal)
-                of[way], of[way + len(WAYS)] = max(of[way], taken), max(of[way + len(WAYS)], own)
+                at_key = key_of(p.instr), way_of(opt, literal=p.literal)
+                if at_key not in deepest or together[p.name][0] > deepest[at_key][0]:
+                    deepest[at_key] = *together[p.name], p
+        for (key, way), (taken, calling, p) in deepest.items():
+            found[key][way] = taken
+            found[key][way + len(WAYS)] = depths(board, [p], level)[p.name][0] if calling else taken
     for taken in found.values():  # what was printed in one way alone
         for way, size in enumerate(taken):
             taken[way] = size or max(taken)
@@ -180,7 +184,7 @@ def kernels_of(board: Board) -> dict[str, list[int]]:
 
 def written(kernels: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
     """Return the bytes of kernels as a file holds them, near ones once."""
-    found = {}
+    found: dict[str, list[int]] = {}
     for key, taken in kernels.items():
         words = [-(-size // GRAIN) * GRAIN for size in taken]
         shared, alone = words[: len(WAYS)], words[len(WAYS) :]
@@ -202,7 +206,7 @@ def near(a: int, b: int) -> bool:
 
 def base_of(programs: Sequence[Taken]) -> list[int]:
     """Return the bytes that programs have besides their layers, by -O2 and by -Os: few have more."""
-    found = []
+    found: list[int] = []
     for opt in LEVELS:
         rest = sorted(p.bytes - p.layers for p in programs if p.opt == opt)
         found.append(max(0, rest[int(SURE * (len(rest) - 1))]) if rest else 0)
@@ -231,7 +235,7 @@ def fit_target(text: str, jobs: int) -> None:
     board = target_of(text).board
     kernels = written(kernels_of(board))
     stacks = parse_stacks({"kernels": kernels, "base": (0, 0)})
-    calls = [(text, path, opt, stacks) for opt in LEVELS for path in models()]
+    calls = [(text, path, opt, stacks) for opt in LEVELS for path in models()[::EVERY]]
     with ProcessPoolExecutor(jobs) as pool:
         programs = [p for p in pool.map(measured, *zip(*calls, strict=True)) if p is not None]
     file, base = cost_file(board.cpu.name), base_of(programs)

@@ -22,7 +22,7 @@ SANITIZERS = (
 )
 SAMPLE = int(os.environ.get("GLOWC_SAMPLE", "12"))
 OTHERS = max(1, SAMPLE // 3)
-LEVELS = tuple(os.environ.get("GLOWC_LEVELS", "-O2 -Og -Og -O1 -Og -Og -Os -Og -Og").split())
+LEVELS = tuple(os.environ.get("GLOWC_LEVELS", "-O2 -Og -Og -Og -Og -Os -Og -Og -Og").split())
 POOL_BYTES = 1 << 20  # operands of one case on bare metal; the arena region of these boards holds 4 MB
 
 
