@@ -3,6 +3,8 @@
 
     scripts/fit_stack.py
     scripts/fit_stack.py --targets stm32l4r5 linux-armhf/cortex-a7 --jobs 2
+    scripts/fit_stack.py --targets stm32l4r5 --keys "conv_s8.dsp_quad*"
+    scripts/fit_stack.py --keys                         what programs have besides alone
 
 Functions of many layers are printed and compiled as for scripts/fit_code.py, each together with others, so that what it
 calls stays a function. Of each kernel, variant, path and way of printing the one that takes the most is kept; where it
@@ -25,6 +27,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cache, partial
 from pathlib import Path
 
@@ -56,6 +59,7 @@ from glowc.select.stack import Stacks, parse_stacks
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 NEAR, NEAR_BYTES = 0.25, 64
+EVERYTHING = "*"
 EVERY = 3  # sample models, one of which is built
 SURE = 0.9  # share of the programs that have no more besides than is said
 GRAIN = 8  # bytes that the stack of a function is a multiple of, and entries that differ by less are one
@@ -65,10 +69,11 @@ EDGE = re.compile(r'edge: { sourcename: "(?:[^":]*:)?(\w[\w.]*)" targetname: "(?
 
 @dataclass(frozen=True)
 class Taken:
-    """One program: its model, what its layers take at most, and the bytes of stack of an inference."""
+    """One program: its model, whether it has several layers, what these take at most, and the stack of an inference."""
 
     model: str
     opt: str
+    several: bool
     layers: int
     bytes: int
 
@@ -90,7 +95,8 @@ def measured(text: str, path: Path, opt: str, stacks: Stacks) -> Taken | None:
     except GlowcError as error:
         print(f"  {path.parent.name} on {text}, {opt}: {error.message.splitlines()[0]}", file=sys.stderr)
         return None
-    return Taken(path.parent.name, opt, stacks.layers(compiled.program, opt), taken)
+    several = sum(not i.is_marker for i in compiled.program.instrs) > 1
+    return Taken(path.parent.name, opt, several, stacks.layers(compiled.program, opt), taken)
 
 
 def known_bytes(info: BundleInfo, board: Board, opt: str, folder: Path) -> int:
@@ -159,9 +165,9 @@ def stated_depths(_: Board, code: Path, names: Sequence[str]) -> dict[str, int]:
     return {name: depth(name) for name in names}
 
 
-def kernels_of(board: Board) -> dict[str, list[int]]:
-    """Return the bytes of each kernel as a file has them."""
-    printed = printed_functions(forms_of(board))
+def kernels_of(board: Board, keys: Sequence[str]) -> dict[str, list[int]]:
+    """Return the bytes of each kernel whose key fits a pattern."""
+    printed = printed_functions(f for f in forms_of(board) if any(fnmatch(key_of(f), key) for key in keys))
     print(f"{board.cpu.name}: {len(printed)} functions", flush=True)
     found: dict[str, list[int]] = defaultdict(lambda: [0] * (2 * len(WAYS)))
     for opt, level in LEVELS.items():
@@ -204,19 +210,22 @@ def near(a: int, b: int) -> bool:
     return abs(a - b) <= GRAIN
 
 
-def base_of(programs: Sequence[Taken]) -> list[int]:
-    """Return the bytes that programs have besides their layers, by -O2 and by -Os: few have more."""
-    found: list[int] = []
-    for opt in LEVELS:
-        rest = sorted(p.bytes - p.layers for p in programs if p.opt == opt)
-        found.append(max(0, rest[int(SURE * (len(rest) - 1))]) if rest else 0)
-    return found
+def base_of(programs: Sequence[Taken]) -> list[list[int]]:
+    """Return the bytes that programs of one layer and of several have besides, by -O2 and by -Os: few have more."""
+    return [[most([p for p in programs if p.opt == opt and p.several == several]) for several in (False, True)]
+            for opt in LEVELS]  # fmt: skip
 
 
-def off(programs: Sequence[Taken], base: Sequence[int]) -> Iterator[tuple[str, str, int, int]]:
+def most(programs: Sequence[Taken]) -> int:
+    """Return the bytes besides layers that few programs exceed."""
+    rest = sorted(p.bytes - p.layers for p in programs)
+    return max(0, rest[int(SURE * (len(rest) - 1))]) if rest else 0
+
+
+def off(programs: Sequence[Taken], base: Sequence[Sequence[int]]) -> Iterator[tuple[str, str, int, int]]:
     """Yield (model, level, predicted, measured) of programs that are not predicted well enough."""
     for p in programs:
-        predicted = p.layers + base[p.opt == "size"]
+        predicted = p.layers + base[p.opt == "size"][p.several]
         if abs(predicted - p.bytes) > max(NEAR * p.bytes, NEAR_BYTES):
             yield p.model, p.opt, predicted, p.bytes
 
@@ -230,20 +239,22 @@ def left_out(programs: Sequence[Taken]) -> list[tuple[str, str, int, int]]:
     return found
 
 
-def fit_target(text: str, jobs: int) -> None:
+def fit_target(text: str, jobs: int, keys: Sequence[str]) -> None:
     """Measure one target, write its figures and print how good they are."""
     board = target_of(text).board
-    kernels = written(kernels_of(board))
-    stacks = parse_stacks({"kernels": kernels, "base": (0, 0)})
+    file = cost_file(board.cpu.name)
+    known = json.loads(file.read_text(encoding="utf-8"))
+    kernels = known["stack"]["kernels"] if "stack" in known and EVERYTHING not in keys else {}
+    if keys:
+        kernels = dict(sorted({**kernels, **written(kernels_of(board, keys))}.items()))
+    stacks = parse_stacks({"kernels": kernels, "base": [[0, 0], [0, 0]]})
     calls = [(text, path, opt, stacks) for opt in LEVELS for path in models()[::EVERY]]
     with ProcessPoolExecutor(jobs) as pool:
         programs = [p for p in pool.map(measured, *zip(*calls, strict=True)) if p is not None]
-    file, base = cost_file(board.cpu.name), base_of(programs)
-    known = json.loads(file.read_text(encoding="utf-8"))
-    last = known.pop("kernels")
+    base, last = base_of(programs), known.pop("kernels")
     write({**known, "stack": {"base": base, "kernels": kernels}, "kernels": last}, file)
     wrong, alone = list(off(programs, base)), left_out(programs)
-    below = sum(p.layers + base[p.opt == "size"] < p.bytes for p in programs)
+    below = sum(p.layers + base[p.opt == "size"][p.several] < p.bytes for p in programs)
     print(
         f"{board.cpu.name}: {len(programs)} programs, {len(kernels)} kernels, base {base}; {below} below the truth, "
         f"{len(wrong)} off by more than 25 %, left out {len(alone)}",
@@ -255,8 +266,12 @@ def fit_target(text: str, jobs: int) -> None:
 
 def main() -> int:
     """Measure, fit and write."""
-    args = parser_of((__doc__ or "").splitlines()[0], TARGETS, "CHIP|BOARD/CPU").parse_args()
-    return each_target(args.targets, partial(fit_target, jobs=args.jobs))
+    parser = parser_of((__doc__ or "").splitlines()[0], TARGETS, "CHIP|BOARD/CPU")
+    parser.add_argument(
+        "--base", action="store_true", help="fit what programs have besides to kernels as measured before"
+    )
+    args = parser.parse_args()
+    return each_target(args.targets, partial(fit_target, jobs=args.jobs, only_base=args.base))
 
 
 if __name__ == "__main__":

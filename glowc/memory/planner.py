@@ -1,4 +1,4 @@
-"""Blocks with lifetimes to offsets in one arena: a portfolio of first-fit orders, then local search, of few every order.
+"""Blocks with lifetimes to offsets in one arena: a portfolio of first-fit orders, then local search or every order.
 
 Both stop at once when the height reaches the lower bound, which is then the proof of optimality.
 How long to search is counted in steps, never read from a clock: equal input gives equal plans.

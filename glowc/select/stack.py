@@ -27,11 +27,11 @@ class Stacks:
     """The stack of one CPU, in bytes.
 
     `kernels` by `glowc.select.cost.key_of`: for each of WAYS that of functions which call others, then the same where
-    these became parts of them. `base` is what a program has besides, by -O2 and by -Os.
+    these became parts of them. `base` is what programs of one layer and of several have besides, by -O2 and by -Os.
     """
 
     kernels: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    base: tuple[int, int] = (0, 0)
+    base: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
     def typical(self, call: Call) -> int:
         """Return what a kernel takes; one that was not measured what those take that are most like it."""
@@ -51,12 +51,16 @@ class Stacks:
         """Return the most that a layer of a program takes."""
         return max(map(self.typical, calls_of(program, opt)), default=0)
 
+    def besides(self, opt: str, *, several: bool) -> int:
+        """Return what a program of one layer, or of several, has besides."""
+        return self.base[opt == "size"][several]
+
 
 def parse_stacks(data: Mapping[str, Any]) -> Stacks:
     """Return the stack that a file holds: the same bytes in all ways are written once."""
     ways = {1: 2 * len(WAYS), len(WAYS): 2, 2 * len(WAYS): 1}
     kernels = {key: tuple(taken) * ways[len(taken)] for key, taken in data["kernels"].items()}
-    by_o2, by_os = data["base"]
+    by_o2, by_os = ((one, several) for one, several in data["base"])
     return Stacks(kernels, (by_o2, by_os))
 
 
@@ -65,7 +69,8 @@ def stack_bytes(costs: Costs, program: Program, opt: str) -> int | None:
     if not costs.stack:
         return None
     stacks = parse_stacks(costs.stack)
-    return stacks.layers(program, opt) + stacks.base[opt == "size"]
+    several = sum(not i.is_marker for i in program.instrs) > 1
+    return stacks.layers(program, opt) + stacks.besides(opt, several=several)
 
 
 def calls_of(program: Program, opt: str) -> Iterator[Call]:

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 from tests.unit.cli_calls import DIGITS, Glowc
 
 STACKS = parse_stacks({
-    "base": [32, 48],
+    "base": [[16, 32], [24, 48]],
     "kernels": {
         "conv_s8.dsp.rows.s32": [500, 300, 520, 320, 400, 200, 420, 220],
         "conv_s8.dsp.point.s32": [100, 150, 200, 250],
@@ -57,6 +57,11 @@ def test_kernel_that_was_not_measured_takes_what_the_nearest_do(key: str, way: s
     assert STACKS.typical((key, WAYS.index(way), alone)) == bytes_
 
 
+def test_program_has_more_besides_where_it_has_several_layers() -> None:
+    found = [STACKS.besides(opt, several=several) for opt in ("balanced", "size") for several in (False, True)]
+    assert found == [16, 32, 24, 48]
+
+
 def test_cpu_without_measured_programs_has_no_estimate() -> None:
     compiled = compile_model(DIGITS, load_board("mps2-an386"))
     assert stack_bytes(Costs(), compiled.program, "balanced") is None
@@ -74,10 +79,10 @@ def test_summary_says_the_estimate_and_what_computes_the_most(glowc: Glowc) -> N
 
 
 def test_base_is_what_few_programs_exceed_and_each_is_judged_by_the_others(fitting: ModuleType) -> None:
-    programs = [fitting.Taken(f"m{n}", "balanced", 100, 100 + 10 * n) for n in range(11)]
-    programs.append(fitting.Taken("large", "size", 100, 1000))
-    assert fitting.base_of(programs) == [90, 900]
-    assert list(fitting.off(programs, [90, 0])) == [
+    programs = [fitting.Taken(f"m{n}", "balanced", True, 100, 100 + 10 * n) for n in range(11)]
+    programs.append(fitting.Taken("large", "size", False, 100, 1000))
+    assert fitting.base_of(programs) == [[0, 90], [900, 0]]
+    assert list(fitting.off(programs, [[0, 90], [0, 0]])) == [
         ("m0", "balanced", 190, 100), ("m1", "balanced", 190, 110), ("m2", "balanced", 190, 120),
         ("large", "size", 100, 1000),
     ]  # fmt: skip
@@ -107,4 +112,4 @@ def test_files_of_costs_have_stacks(board: str) -> None:
     stacks = parse_stacks(load_costs(load_board(board).cpu).stack)
     assert len(stacks.kernels) > 30
     assert all(0 <= taken < 4096 for ways in stacks.kernels.values() for taken in ways)
-    assert all(0 <= taken < 256 for taken in stacks.base)
+    assert all(0 <= taken < 256 for taken in sum(stacks.base, ()))
