@@ -78,13 +78,17 @@ INLINE = re.compile(r"\b(?:\w*INLINE|static inline|\w*ALWAYS)\b[^;{}()]*\b(glow_
 
 @dataclass(frozen=True)
 class Printed:
-    """The function of an instruction in C, with those of its helpers; `literal`: for its shape alone."""
+    """The function of an instruction in C, with those of its helpers; `literal`: for its shape alone.
+
+    `runtime`: functions of the runtime that are printed beside it, by name.
+    """
 
     instr: Instr
     literal: bool
     name: str
     struct: str
     text: str
+    runtime: Mapping[str, str]
 
     @property
     def lines(self) -> int:
@@ -173,7 +177,8 @@ def printed_form(form: Instr, name: str, *, literal: bool) -> Printed:
     helpers, struct = Helpers(), None if literal else args_struct(form, f"{name}_args_t")
     function = render_function(form, name, helpers, name, struct)
     definition = "" if struct is None else struct.definition()
-    return Printed(form, literal, name, definition, "\n".join([*helpers.take().values(), function]))
+    own, runtime = helpers.take_apart()
+    return Printed(form, literal, name, definition, "\n".join([*own.values(), function]), runtime)
 
 
 def printed_functions(forms: Iterable[Instr]) -> list[Printed]:
@@ -215,7 +220,8 @@ def sized(board: Board, printed: Sequence[Printed], flags: Sequence[str] = FLAGS
     """Return functions as compiled together."""
     found, functions = list[Sized](), dict[str, dict[str, int]]()
     table = ", ".join(f"(const void *)&{p.name}" for p in printed)
-    text = "".join(f"{p.struct}{p.text}\n" for p in printed)
+    runtime = {name: text for p in printed for name, text in p.runtime.items()}
+    text = "".join([*runtime.values(), *(f"{p.struct}{p.text}\n" for p in printed)])
     text += f"extern const void *const table[];\nconst void *const table[] = {{{table}}};\n"
     headers, names = headers_of([p.instr for p in printed]), {p.name for p in printed}
     with tempfile.TemporaryDirectory(prefix="glowc-code-") as folder:

@@ -7,54 +7,60 @@ VMOV of two words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import or_
 
-from glowc.asm.insn import CORE, FPU, VECTOR, Either, Insn, Listing, Loop, Register, instructions, read_first
+from glowc.asm.insn import CORE, FPU, VECTOR, Either, Insn, Listing, Loop, Register, instructions
 from glowc.asm.isa import ISA, Kind
 from glowc.errors import InternalError
 
-PLACES: Mapping[str, tuple[int, ...]] = {CORE: (*range(13), 14), FPU: tuple(range(16)), VECTOR: (4, 5, 6, 7)}
+_UNSAVED_FPU = 16
+PLACES: Mapping[str, tuple[int, ...]] = {CORE: (*range(13), 14), FPU: tuple(range(_UNSAVED_FPU)), VECTOR: (4, 5, 6, 7)}
 _ADJACENT = ("vldm", "vmov_pair")
 
 
-@dataclass(slots=True)
-class _Span:
-    """Where a register has a value: from the instruction that makes it up to the last that uses it."""
-
-    first: int
-    last: int
-
-
-def allocate(listing: Listing, fixed: Mapping[Register, int], low: Sequence[Kind] = (Kind.LOAD,)) -> Listing:
+def allocate(
+    listing: Listing, fixed: Mapping[Register, int], low: Sequence[Kind] = (Kind.LOAD,), fpu: int = _UNSAVED_FPU
+) -> Listing:
     """Return the listing with places; `fixed` gives those of its inputs. InternalError where registers run out.
 
-    Registers in instructions of the kinds `low` come from the low ones, which short instructions name.
+    Registers in instructions of the kinds `low` come from the low ones, which short instructions name. `fpu`: registers
+    of the FPU, where some that are saved may be taken after all others.
     """
     order = list(instructions(listing))
-    spans = _spans(listing)
+    times = _times(order, _ways(listing))
     places = {r: Register(r.bank, n, virtual=False) for r, n in fixed.items()}
-    free = {bank: [n for n in numbers if n not in fixed.values() or bank != CORE] for bank, numbers in PLACES.items()}
-    high = spans.keys() - {r for insn in order if ISA[insn.op].kind in low for r in (*insn.reads, *insn.writes)}
-    ends: dict[int, list[Register]] = {}
-    for r, span in sorted(spans.items()):
-        ends.setdefault(span.last, []).append(r)
-    for at, insn in enumerate(order):
-        ended = ends.get(at, ())
-        for r in ended:
-            if r not in insn.writes:
-                _give_back(places[r], free)
-        _place(insn, [r for r in insn.writes if r.virtual and r not in places], places, free, high)
-        for r in ended:
-            if r in insn.writes:
-                _give_back(places[r], free)
+    low_ones = {r for insn in order if ISA[insn.op].kind in low for r in (*insn.reads, *insn.writes)}
+    for insn in order:
+        for bank, numbers in {**PLACES, FPU: tuple(range(fpu))}.items():
+            wanted = [r for r in insn.writes if r.virtual and r.bank == bank and r not in places]
+            if wanted:
+                own = reduce(or_, (times[r] for r in wanted))
+                taken = {place.number for r, place in places.items() if r.bank == bank and times.get(r, 0) & own}
+                free = [number for number in numbers if number not in taken]
+                from_below = any(r in low_ones for r in wanted) or len(numbers) > _UNSAVED_FPU
+                run = _chosen(free, len(wanted), adjacent=bank == FPU and insn.op in _ADJACENT, from_below=from_below)
+                if len(run) < len(wanted):
+                    raise InternalError(f"{insn.op}: {len(wanted)} registers of bank {bank}, {len(free)} are free")
+                places |= {r: Register(bank, n, virtual=False) for r, n in zip(wanted, run, strict=True)}
     return _placed(listing, places)
+
+
+def _chosen(free: Sequence[int], count: int, *, adjacent: bool, from_below: bool) -> Sequence[int]:
+    """Return so many of the free numbers, fewer where there are none."""
+    if adjacent:
+        fits = (free[k : k + count] for k in range(len(free) - count + 1))
+        return next((run for run in fits if run[-1] - run[0] == count - 1), [])
+    return free[:count] if from_below else free[-count:]
 
 
 def _placed(listing: Listing, places: Mapping[Register, Register]) -> Listing:
     def placed(item: Insn | Loop | Either) -> Insn | Loop | Either:
         if isinstance(item, Loop):
-            return Loop(_placed(item.body, places), item.step, item.steps)
+            entry = item.entry and places.get(item.entry, item.entry)
+            return replace(item, body=_placed(item.body, places), entry=entry)
         if isinstance(item, Either):
             return Either(*(tuple(insn.placed(places) for insn in way) for way in (item.body, item.apart)))
         return item.placed(places)
@@ -62,60 +68,57 @@ def _placed(listing: Listing, places: Mapping[Register, Register]) -> Listing:
     return tuple(placed(item) for item in listing)
 
 
-def _spans(listing: Listing) -> dict[Register, _Span]:
-    """Return where each virtual register has a value; one that a loop needs again has it all through the loop."""
-    spans: dict[Register, _Span] = {}
-    order = list(instructions(listing))
-    for at, insn in enumerate(order):
-        for r in (*insn.reads, *insn.writes):
-            if r.virtual:
-                spans.setdefault(r, _Span(at, at)).last = at
-    for first, end in _loops(listing, 0):
-        carried = read_first(order[first:end])
-        for r, span in spans.items():
-            if r in carried:
-                span.first, span.last = min(span.first, first), max(span.last, end - 1)
-    return spans
+def _times(order: Sequence[Insn], ways: Sequence[Sequence[int]]) -> Mapping[Register, int]:
+    """Return after which instructions each virtual register has a value, a bit for each.
+
+    Registers keep their places between values, those of the core unless a loop is entered at a step.
+    """
+    known = sorted({r for insn in order for r in (*insn.reads, *insn.writes) if r.virtual})
+    bits = {r: 1 << number for number, r in enumerate(known)}
+    reads, writes = [_sum(bits, insn.reads) for insn in order], [_sum(bits, insn.writes) for insn in order]
+    before, after = [0] * len(order), [0] * len(order)
+    changed = True
+    while changed:
+        changed = False
+        for at in reversed(range(len(order))):
+            after[at] = reduce(or_, (before[to] for to in ways[at]), 0)
+            needed = after[at] & ~writes[at] | reads[at]
+            changed |= needed != before[at]
+            before[at] = needed
+    times = dict.fromkeys(known, 0)
+    for at, mask in enumerate(map(or_, after, writes)):
+        while mask:
+            times[known[(mask & -mask).bit_length() - 1]] |= 1 << at
+            mask &= mask - 1
+    apart = {CORE} if any(insn.op == "bx" for insn in order) else set[str]()
+    return {r: time if r.bank in apart else (1 << time.bit_length()) - (time & -time or 1) for r, time in times.items()}
 
 
-def _loops(listing: Listing, at: int) -> list[tuple[int, int]]:
-    """Return the first instruction of each loop and the one after its last, inner ones first."""
-    found: list[tuple[int, int]] = []
-    for item in listing:
-        count = sum(1 for _ in instructions((item,)))
-        if isinstance(item, Loop):
-            found += [*_loops(item.body, at), (at, at + count)]
-        at += count
-    return found
+def _sum(bits: Mapping[Register, int], registers: Iterable[Register]) -> int:
+    """Return the bits of the virtual ones of registers."""
+    return reduce(or_, (bits[r] for r in registers if r.virtual), 0)
 
 
-def _place(
-    insn: Insn, new: Sequence[Register], places: dict[Register, Register], free: dict[str, list[int]],
-    high: Set[Register],
-) -> None:  # fmt: skip
-    """Give places to what an instruction makes."""
-    for bank in PLACES:
-        wanted = [r for r in new if r.bank == bank]
-        if not wanted:
-            continue
-        if bank == FPU and len(wanted) > 1 and insn.op in _ADJACENT:
-            run = _run(free[bank], len(wanted))
-        elif all(r in high for r in wanted):
-            run = free[bank][-len(wanted) :]
-        else:
-            run = free[bank][: len(wanted)]
-        if len(run) < len(wanted):
-            raise InternalError(f"{insn.op}: {len(wanted)} registers of bank {bank}, {len(free[bank])} are free")
-        for r, number in zip(wanted, list(run), strict=True):
-            free[bank].remove(number)
-            places[r] = Register(bank, number, virtual=False)
+def _ways(listing: Listing) -> list[tuple[int, ...]]:
+    """Return the numbers of the instructions that may come after each one."""
+    count = sum(1 for _ in instructions(listing))
+    ways: list[tuple[int, ...]] = [(at + 1,) if at + 1 < count else () for at in range(count)]
 
+    def walk(items: Listing, at: int) -> int:
+        for item in items:
+            first = at
+            if isinstance(item, Loop):
+                at = walk(item.body, first)
+                ways[at - 1] = (first, *ways[at - 1])
+                if item.entry is not None:
+                    ways[first - 1] = tuple(first + number for number in item.begins)
+            elif isinstance(item, Either):
+                apart, at = first + len(item.body), first + len(item.body) + len(item.apart)
+                ways[first - 1] = (first, apart)
+                ways[apart - 1] = ways[at - 1] = ways[at - 1]
+            else:
+                at += 1
+        return at
 
-def _run(free: Sequence[int], number: int) -> list[int]:
-    """Return adjacent free numbers, [] where there are none."""
-    fits = (list(free[k : k + number]) for k in range(len(free) - number + 1))
-    return next((run for run in fits if run[-1] - run[0] == number - 1), [])
-
-
-def _give_back(place: Register, free: dict[str, list[int]]) -> None:
-    free[place.bank] = sorted({*free[place.bank], place.number})
+    walk(listing, 0)
+    return ways

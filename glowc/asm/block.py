@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
-from glowc.asm.insn import CORE, FLAGS, FPU, SP, VECTOR, Either, Insn, Listing, Loop, Register
+from glowc.asm.insn import CORE, FLAGS, FPU, SP, VECTOR, WIDE_BYTES, Either, Insn, Listing, Loop, Register
 
 
 class Block:
@@ -41,23 +41,38 @@ class Block:
         self._items = [*items, Loop(tuple(self._items))]
 
     @contextmanager
-    def loop_of_steps(self, steps: int) -> Iterator[Iterator[int]]:
-        """The same of a loop that begins with equal steps, whose numbers are given."""
-        items, self._items, ends = self._items, [], list[int]()
+    def loop_of_steps(self, steps: int, entry: Register | None = None) -> Iterator[Iterator[int]]:
+        """The same of a loop that has equal steps, whose numbers are given; with an `entry` it begins at one."""
+        items, self._items, begins = self._items, [], list[int]()
 
         def numbers() -> Iterator[int]:
             for number in range(steps):
+                begins.append(len(self._items))
                 yield number
-                ends.append(len(self._items))
+            begins.append(len(self._items))
 
         yield numbers()
-        step = tuple(item for item in self._items[: ends[0]] if isinstance(item, Insn))
-        self._items = [*items, Loop(tuple(self._items), step, steps)]
+        step = tuple(item for item in self._items[begins[0] : begins[1]] if isinstance(item, Insn))
+        self._items = [*items, Loop(tuple(self._items), step, steps, entry, begins[0])]
 
-    def either(self, word: Register, body: Callable[[], None], apart: Callable[[], None]) -> None:
-        """Append a branch to what is emitted `apart`, where a word is negative, else to the body."""
-        self.emit("cmp_zero", (FLAGS,), (word,))
-        self.emit("bmi", (), (FLAGS,))
+    def step_place(self, number: Register, step: Sequence[Insn]) -> Register:
+        """Return where the step of that number of the loop with an entry is, for `go_to_step`."""
+        size = self.make("mov_imm", imm=(WIDE_BYTES * len(step),))
+        place = self.make("mla", number, size, self.make("adr_steps"))
+        self.change("add", place, imm=(1,))
+        return place
+
+    def go_to_step(self, place: Register) -> None:
+        """Append the branch to a step of the loop that comes next."""
+        self.emit("bx", (), (place,))
+
+    def either(self, word: Register, body: Callable[[], None], apart: Callable[[], None], least: int = 0) -> None:
+        """Append a branch to what is emitted `apart`, where a word is negative, else to the body.
+
+        With a `least` that is where the word is so much or more, without a sign.
+        """
+        self.emit("cmp_least" if least else "cmp_zero", (FLAGS,), (word,), *([least] if least else []))
+        self.emit("bhs" if least else "bmi", (), (FLAGS,))
         items, ways = self._items, []
         for way in (body, apart):
             self._items = []

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 CORE, FPU, VECTOR, FLAG, STACK = "r", "s", "q", "f", "sp"
 _LR = 14
+WIDE_BYTES = 4
+"""Of an instruction that is no short one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,14 +56,23 @@ class Insn:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A listing that is repeated; its last instruction is the branch to its begin. It begins with equal steps.
+    """A listing that is repeated; its last instruction is the branch to its begin. It may have equal steps.
 
-    `step`: the instructions of one, () where there are none; `steps`: how many there are.
+    `step`: the instructions of one, () where there are none; `steps`: how many there are, with so many instructions
+    `before` the first one. `entry`: the loop is entered at one of them, by the branch before it that goes to where this
+    register says (`Block.step_place`).
     """
 
     body: Listing
     step: tuple[Insn, ...] = ()
     steps: int = 0
+    entry: Register | None = None
+    before: int = 0
+
+    @property
+    def begins(self) -> range:
+        """The numbers of the instructions with which steps begin."""
+        return range(self.before, self.before + self.steps * len(self.step), len(self.step))
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,17 @@ def _stored_byte(memory: Memory, value: Words, address: Words) -> tuple[Words, .
     return ()
 
 
+def _stored_half(memory: Memory, value: Words, address: Words) -> tuple[Words, ...]:
+    memory.store_byte(address, value)
+    memory.store_byte(address + np.uint32(1), value >> np.uint32(8))
+    return ()
+
+
+def _counted(a: Words, step: int) -> tuple[Words, Words]:
+    total = a + np.uint32(step)
+    return total, np.asarray(total == 0, np.uint32)
+
+
 def _real(word: Words) -> NDArray[np.float32]:
     return word.view(np.float32)
 
@@ -223,10 +234,16 @@ ISA: dict[str, Row] = {
     "ldr": Row("ldr {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load(base + np.uint32(i)), early=(0,)),
     "ldr_by": Row("ldr {w0}, [{r0}, {r1}, lsl #{i0}]", K.LOAD,
                   lambda m, base, by, i: m.load(base + (by << np.uint32(i))), early=(0, 1)),
+    "ldr_moving": Row("ldr {w0}, [{r0}], #{i0}", K.LOAD, lambda m, base, i: (m.load(base), base + np.uint32(i)),
+                      early=(0,)),
     "ldrb": Row("ldrb {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load_byte(base + np.uint32(i)), early=(0,)),
     "vldr": Row("vldr {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load(base + np.uint32(i)), early=(0,)),
     "ldrd": Row("ldrd {w0}, {w1}, [{r0}, #{i0}]", K.LOAD_MANY,
                 lambda m, base, i: (m.load(base + np.uint32(i)), m.load(base + np.uint32(i + 4))), early=(0,)),
+    "ldrd_moving": Row("ldrd {w0}, {w1}, [{r0}], #{i0}", K.LOAD_MANY,
+                       lambda m, base, i: (*_loaded(m, base, 2)[:2], base + np.uint32(i)), early=(0,)),
+    "ldm_still": Row("ldm {r0}, {{{list}}}", K.LOAD_MANY, lambda m, base, i: (*_loaded(m, base, i)[:i], base),
+                     early=(0,)),
     "ldm": Row("ldmia.w {r0}!, {{{list}}}", K.LOAD_MANY, _loaded, early=(0,)),
     "vldm": Row("vldmia {r0}!, {{{list}}}", K.LOAD_MANY, _loaded, early=(0,)),
     "str": Row("str {r0}, [{r1}, #{i0}]", K.STORE, _stored, early=(1,), late=(0,)),
@@ -240,9 +257,20 @@ ISA: dict[str, Row] = {
     "strb_by": Row("strb {r0}, [{r1}, {r2}, lsl #{i0}]", K.STORE,
                    lambda m, value, base, by, i: _stored_byte(m, value, base + (by << np.uint32(i))), early=(1, 2),
                    late=(0,)),
+    "strh": Row("strh {r0}, [{r1}, #{i0}]", K.STORE,
+                lambda m, value, base, i: _stored_half(m, value, base + np.uint32(i)), early=(1,), late=(0,)),
+    "strh_at": Row("strh {r0}, [{r1}, {r2}]", K.STORE,
+                   lambda m, value, base, by: _stored_half(m, value, base + by), early=(1, 2), late=(0,)),
+    "strh_by": Row("strh {r0}, [{r1}, {r2}, lsl #{i0}]", K.STORE,
+                   lambda m, value, base, by, i: _stored_half(m, value, base + (by << np.uint32(i))), early=(1, 2),
+                   late=(0,)),
     "str_moving": Row("str {r0}, [{r1}], #{i0}", K.STORE_MOVING, _stored_moving, early=(1,), late=(0,)),
     "mov": Row("mov {w0}, {r0}", K.PLAIN, lambda a: a),
     "mov_imm": Row("mov.w {w0}, #{i0}", K.PLAIN, np.uint32),
+    "adr_steps": Row("adr.w {w0}, 6f", K.PLAIN, lambda: np.uint32(0)),
+    "neg": Row("rsb.w {w0}, {r0}, #0", K.PLAIN, lambda a: np.uint32(0) - a),
+    "mla": Row("mla {w0}, {r0}, {r1}, {r2}", K.MULTIPLY, lambda a, b, c: a * b + c, late=(2,)),
+    "count": Row("adds {w0}, {r0}, #{i0}", K.PLAIN, _counted),
     "add": Row("add.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a + np.uint32(i)),
     "sub_imm": Row("sub.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a - np.uint32(i)),
     "add_two": Row("add {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a + b),
@@ -298,6 +326,7 @@ ISA: dict[str, Row] = {
     "vnmul": Row("vnmul.f32 {w0}, {r0}, {r1}", K.FLOAT, lambda a, b: _of_real(-(_real(a) * _real(b)))),
     "vcvtr": Row("vcvtr.s32.f32 {w0}, {r0}", K.FLOAT, _rounded),
     "cmp": Row("cmp {r0}, {r1}", K.PLAIN, lambda a, b: np.asarray(a == b, np.uint32)),
+    "cmp_least": Row("cmp.w {r0}, #{i0}", K.PLAIN, lambda a, i: np.asarray(a >= np.uint32(i), np.uint32)),
     "cmp_zero": Row("cmp {r0}, #0", K.PLAIN, lambda a: np.asarray(signed(a) < 0, np.uint32)),
     "vldrb": Row("vldrb.8 {w0}, [{r0}]", K.VECTOR_LOAD, _vector),
     "vldrb_moving": Row("vldrb.8 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
@@ -311,5 +340,7 @@ ISA: dict[str, Row] = {
     "vadd_i32": Row("vadd.i32 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _vadd(a, b, np.int32)),
     "vmovlb": Row("vmovlb.s16 {w0}, {r0}", K.VECTOR, lambda a: _of_lanes(_lanes(a, np.int16, 0, 2), np.int32)),
     "bmi": Row("bmi.w 9f", K.BRANCH, lambda negative: ()),
+    "bhs": Row("bhs.w 9f", K.BRANCH, lambda least: ()),
+    "bx": Row("bx {r0}", K.BRANCH, lambda place: ()),
     "bne": Row("bne.w {label}b", K.BRANCH, lambda zero: ()),
 }  # fmt: skip

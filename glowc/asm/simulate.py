@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping
 
 import numpy as np
 
-from glowc.asm.insn import FLAGS, Either, Listing, Loop, Register
+from glowc.asm.insn import FLAGS, WIDE_BYTES, Either, Listing, Loop, Register
 from glowc.asm.isa import Memory, Words, results
 
 Memories = MutableMapping[str, Memory]
@@ -23,7 +23,7 @@ def _run(listing: Listing, state: dict[Register, Words], memories: Memories) -> 
     cases = len(next(iter(state.values())))
     for item in listing:
         if isinstance(item, Loop):
-            _run(item.body, state, memories)
+            _run(item.body[_entered(item, state) :], state, memories)
             while not state[FLAGS].all():
                 _run(item.body, state, memories)
             continue
@@ -35,3 +35,13 @@ def _run(listing: Listing, state: dict[Register, Words], memories: Memories) -> 
             continue
         memory = memories.setdefault(item.memory, Memory(np.zeros((cases, 32), np.uint32)))
         state.update(zip(item.writes, results(item, memory, [state[r] for r in item.reads]), strict=True))
+
+
+def _entered(loop: Loop, state: Mapping[Register, Words]) -> int:
+    """Return the instruction at which a loop is entered, the same in all cases."""
+    if loop.entry is None:
+        return 0
+    (place,) = np.unique(state[loop.entry])
+    step, rest = divmod(int(place) - 1, WIDE_BYTES * len(loop.step))
+    assert rest == 0
+    return loop.begins[step]

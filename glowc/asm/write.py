@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from glowc.asm.insn import Either, Insn, Listing, Loop
+from glowc.asm.insn import FPU, WIDE_BYTES, Either, Insn, Listing, Loop, instructions
 from glowc.asm.isa import ISA
 
 _WIDE = 110  # columns
 _INDENT = 6 * " "
+_STEPS = 6  # the label of the steps of a loop with an entry
+_SAVED_FPU = 16  # the first of the registers of the FPU that a function saves
 _HIGH, _BYTE = 8, 256  # of registers and numbers that short instructions cannot name
 _SHORT = {"add": "adds", "add_two": "adds_two", "sub": "subs", "mov_imm": "movs"}
 
@@ -18,8 +20,9 @@ def text(insn: Insn, label: int = 0) -> str:
     """Return an instruction as the assembler reads it; `label` is that of the loop which a branch repeats."""
     names = {f"w{k}": r for k, r in enumerate(insn.writes)} | {f"r{k}": r for k, r in enumerate(insn.reads)}
     values = {f"i{k}": v for k, v in enumerate(insn.immediates)}
-    listed = ", ".join(map(str, insn.writes[:-1]))
-    return ISA[insn.op].text.format(**names, **values, list=listed, label=label).removesuffix(", ror #0")
+    listed, stored = (", ".join(map(str, some[:-1])) for some in (insn.writes, insn.reads))
+    template = ISA[insn.op].text
+    return template.format(**names, **values, list=listed, stored=stored, label=label).removesuffix(", ror #0")
 
 
 def short(listing: Listing) -> Listing:
@@ -47,8 +50,11 @@ def _short(insn: Insn) -> Insn:
 def statement(listing: Listing, frame_bytes: int) -> str:
     """Return the statement of a naked function that saves what it changes and may have a frame on the stack."""
     frame = [f"{op} sp, sp, #{frame_bytes}" for op in ("sub", "add") if frame_bytes]
-    head = [".syntax unified", "push {r4-r11, lr}", *frame[:1]]
-    tail = [*frame[1:], "pop {r4-r11, pc}"]
+    last = max((r.number for i in instructions(listing) for r in i.writes if r.bank == FPU), default=0)
+    saved = ", ".join(f"s{number}" for number in range(_SAVED_FPU, last + 1))
+    save, restore = ([f"v{op} {{{saved}}}"] if saved else [] for op in ("push", "pop"))
+    head = [".syntax unified", "push {r4-r11, lr}", *save, *frame[:1]]
+    tail = [*frame[1:], *restore, "pop {r4-r11, pc}"]
     apart = [line for way in _apart(listing) for line in (_quoted(["9:"]), *_lines(way, 1), _quoted(["b.w 8b"]))]
     rows = [_quoted(head), *_lines(listing, 1), _quoted(tail), *apart]
     return "  __asm__ volatile(\n" + "".join(f"{_INDENT}{row}\n" for row in rows)[:-1] + ");\n"
@@ -100,6 +106,14 @@ def _lines(listing: Listing, label: int) -> Iterator[str]:
             words = f"{item.steps} times, one into the other: {'; '.join(map(text, item.step))}".split()
             yield _filled(["/*", f"{item.step[0].group},", *words, "*/"], "   ")
         yield _quoted([".balign 4", f"{label}:"])
-        yield from _lines(item.body, label + 1)
+        if item.entry is None:
+            yield from _lines(item.body, label + 1)
+            continue
+        begin, end = item.before, item.begins.stop
+        yield from _lines(item.body[:begin], label + 1)
+        yield _quoted([f"{_STEPS}:"])
+        yield from _lines(item.body[begin:end], label + 1)
+        yield f'GLOW_DSP_CODE_BYTES("{_STEPS}", "{WIDE_BYTES * (end - begin)}")'
+        yield from _lines(item.body[end:], label + 1)
     if run:
         yield _quoted(run)

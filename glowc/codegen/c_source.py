@@ -21,6 +21,7 @@ _TOKEN = re.compile(
 )
 _SPACE = re.compile(r"\s*(?:(?:/\*.*?\*/|//[^\n]*|\#(?:\\\n|[^\n])*)\s*)*\Z", re.DOTALL)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_MAY_BE_UNUSED = "GLOW_DSP_UNUSED"  # before parameters of a function of assembly, which does not name them
 _QUALIFIERS = frozenset({"const", "restrict", "static", "volatile", "register"})
 
 # Types as the rules of folding see them: i signed with 32 bits, n narrower (promoted to i), u unsigned with 32, l and m
@@ -105,9 +106,10 @@ class Statement:
 
 @dataclass(slots=True)
 class Function:
-    """A function's parameters and body; `types` are those of all names that it declares, where they agree.
+    """A function's parameters, those that it is to use, and body.
 
-    `again` are the names that it declares more than once.
+    `types` are those of all names that it declares, where they agree; `again` are names that it declares more than
+    once.
     """
 
     parameters: tuple[str, ...] = ()
@@ -153,7 +155,8 @@ def _parameters(source: Source, function: Function, begin: int, end: int) -> Ite
         if i == end or source.tokens[i] == ",":
             if i - first > 1:
                 function.declare(source.tokens[i - 1], type_of(source.tokens[first : i - 1]))
-                yield source.tokens[i - 1]
+                if source.tokens[first] != _MAY_BE_UNUSED:
+                    yield source.tokens[i - 1]
             first = i + 1
 
 

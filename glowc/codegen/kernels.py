@@ -236,6 +236,10 @@ OWN = "@own@"
 """What stands for the name of a helper in its own text."""
 
 
+_OF_RUNTIME = "glow_"
+"""What names of functions of the runtime begin with."""
+
+
 class Helpers:
     """The functions that templates print beside those of kernels: equal ones once, each with a name of its own."""
 
@@ -252,10 +256,21 @@ class Helpers:
         self._named[name] = text.strip("\n").replace(OWN, name) + "\n"
         return name
 
+    def runtime(self, name: str, text: str) -> str:
+        """Return the name of a function that is one of the runtime, of which there is none but with this text."""
+        self._named[name] = text.strip("\n") + "\n"
+        return name
+
     def take(self) -> dict[str, str]:
         """Return the definitions of the helpers that were named since the last call, by name."""
         named, self._named = self._named, {}
         return named
+
+    def take_apart(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the same, and those of the runtime by themselves."""
+        named = self.take()
+        runtime = {name: text for name, text in named.items() if name.startswith(_OF_RUNTIME)}
+        return {name: text for name, text in named.items() if name not in runtime}, runtime
 
 
 def render_kernel(instr: Instr, fn: str, struct: ArgsStruct | None = None) -> str:
@@ -301,7 +316,8 @@ def render_function(
     form = _form(instr, fn, struct, params)
     text = kernel_template(kernel, variant_of(instr)).render(
         fn=fn, signature=form.head, p=form.params, T=types, dtype=kinds, DType=DType,
-        v=instr.plan, n=numbers_of_plan, has_scratch="scratch" in types, own=OWN, helper=helper, tile=_TILE.__add__,
+        v=instr.plan, n=numbers_of_plan, has_scratch="scratch" in types, own=OWN, helper=helper,
+        runtime=helpers.runtime, tile=_TILE.__add__,
         first_part=_first_part(instr, params), units_end=WHOLE if _has_units(instr) else 0,
         columns=instr.columns, channels=instr.channels,
     )  # fmt: skip

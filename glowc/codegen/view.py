@@ -106,7 +106,7 @@ class FunctionView:
     tile: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Printed:
     """The text of a function with numbers for its tiles, behind its helpers, and the tiles of its calls."""
 
@@ -329,13 +329,12 @@ class FunctionTable:
         text, tiles = tiles_of(text)
         if self._calls[text, tiles] < 2:
             text, tiles = with_tiles(text, [tiles]), ()
-        used = self._helpers.take()
         if text not in self._texts:
-            new = [helper for named, helper in used.items() if named not in self._printed]
-            self._printed.update(used)
-            code = "\n".join([*new, text.replace(_NAME, name)])
-            self._texts[text] = _Printed(FunctionView(name, struct), code, [])
-        printed = self._texts[text]
+            self._texts[text] = _Printed(FunctionView(name, struct), text.replace(_NAME, name), [])
+        printed, used = self._texts[text], self._helpers.take()
+        new = [helper for named, helper in used.items() if named not in self._printed]
+        self._printed.update(used)
+        printed.text = "\n".join([*new, printed.text])
         if tiles not in printed.tiles:
             printed.tiles.append(tiles)
         return replace(printed.view, tile=printed.tiles.index(tiles))

@@ -188,7 +188,7 @@ def _printed(printed: tuple[Code, Identity]) -> _Print:
     code, key = printed
     helpers, struct = Helpers(), None if key == code.literal else args_struct(code.instr, "args_t")
     function = render_function(code.instr, "fn", helpers, "fn", struct)
-    texts = (function, *helpers.take().values())
+    texts = (function, *helpers.take_apart()[0].values())
     leads = reached("\n".join(texts), headers_of([code.instr]))
     return _Print(function, {text: count_lines(text) for text in texts}, leads)
 

@@ -168,7 +168,7 @@ def _rendered(job: Job, number: int | str) -> tuple[Function, Tiles]:
     definition, tiles = tiles_of(text)
     named = _named.take()
     _helpers.update({helper: tidy(text) for helper, text in named.items() if helper not in _helpers})
-    helpers = {helper: _helpers[helper] for helper in re.findall(r"\bhelper_\w+", definition)}
+    helpers = {helper: _helpers[helper] for helper in named if helper not in tiles}
     headers = (*_headers(kernel, variant_of(job.instr)), *quoted(headers_of([job.instr])))
     parts = _parts_of(job.instr, literal=job.literal)
     upwards = parts == "rows" and job.literal and job.instr.params.get("descending") == 1  # as its text has it
@@ -187,9 +187,11 @@ def printed_with(function: Function, rows: tuple[Tiles, ...]) -> Function:
         if struct is not None and len(rows) > 1:
             struct = replace(struct, fields=(*struct.fields, (TILE, "int32_t")))
         text = with_tiles(function.definition, rows)
-        lacking = _lacking("\n".join([text, *function.helpers.values()]), function.headers)
-        assert not lacking, f"{function.title}: no header of its bundle has {', '.join(lacking)}"
-        _finished[key] = replace(function, definition=tidy(text, struct), struct=struct)
+        tiles = {tile: _helpers[tile] for row in rows for tile in row if tile in _helpers}
+        helpers = {**function.helpers, **tiles}
+        lacking = set(_lacking("\n".join([text, *helpers.values()]), function.headers)) - helpers.keys()
+        assert not lacking, f"{function.title}: no header of its bundle has {', '.join(sorted(lacking))}"
+        _finished[key] = replace(function, definition=tidy(text, struct), helpers=helpers, struct=struct)
     return _finished[key]
 
 

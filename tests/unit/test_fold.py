@@ -248,6 +248,12 @@ def test_a_member_is_no_use_of_a_parameter_of_its_name() -> None:
     assert "{\n  (void)a;\n" in fold(text)
 
 
+def test_a_function_of_assembly_stays_without_statements() -> None:
+    lost = "static void f(const int8_t *q, int8_t *b) {\n  b[0] = 0 != 0 ? q[1] : 3;\n}\n"
+    naked = 'static void g(GLOW_DSP_UNUSED const int8_t *q) {\n  __asm__ volatile("nop");\n}\n'
+    assert naked in fold(lost + naked)
+
+
 def test_text_without_candidates_is_the_same_object() -> None:
     text = function("  out[y] = v;\n")
     assert fold(text) is text

@@ -15,6 +15,7 @@ from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP, summed_groups
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.pixel_tile import assembly
+from glowc.kernels.dsp.quad_tile import QuadTile
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import (
     accepts_any_zero,
@@ -121,6 +122,16 @@ class ConvPlan(Plan):
     def tile(self) -> str:
         """The assembly of two pixels times blocks of four channels."""
         return assembly(self.steps, self.end, fixed=self.fixed)
+
+    @property
+    def tiled(self) -> bool:
+        """True where layers that differ in the end of codes alone share a function."""
+        return self.form != "wide" and not self.shifts
+
+    def product(self, form: str, *, many: bool) -> QuadTile:
+        """Return the products of one or `many` fours of pixels with pairs of channels in a form."""
+        by = "sums" if self.shifts else "multiplier" if self.fixed else "line" if self.lined else "scale"
+        return QuadTile(form, by, self.end if form == "dual" else "s8", many)
 
     def planes(self, ky: int) -> tuple[tuple[int, int], ...]:
         """Return the channels of a row of the window on path "three", with their number among the rows."""

@@ -14,6 +14,7 @@ import numpy as np
 from glowc.kernels.base import KernelVariant, Prepared, Reads
 from glowc.kernels.dsp.forms import dual_pairs, joined
 from glowc.kernels.dsp.needs import FPU
+from glowc.kernels.dsp.quad_tile import QuadTile
 from glowc.kernels.dsp.stream import quad_steps, quad_stream
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
@@ -41,6 +42,11 @@ class DynamicPlan(Plan):
     outputs: int
     limited: bool
     form: str
+
+    @property
+    def product(self) -> QuadTile:
+        """The products of four rows and pairs of outputs."""
+        return QuadTile(self.form, "sums")
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:

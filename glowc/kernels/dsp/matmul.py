@@ -12,6 +12,7 @@ from glowc.kernels.base import KernelVariant, Prepared, Reads, plan_in, plan_of
 from glowc.kernels.common.factors import is_right_shift
 from glowc.kernels.common.products import rows_variants
 from glowc.kernels.dsp.needs import FPU
+from glowc.kernels.dsp.quad_tile import QuadTile
 from glowc.kernels.dsp.stream import words_before
 from glowc.kernels.shapes import MatMul
 from glowc.program.ir import Instr, Plan
@@ -35,6 +36,11 @@ class MatMulPlan(Plan):
     def head(self) -> int:
         """Words of a pair of columns before those of its steps."""
         return 5 if self.fixed else 4
+
+    @property
+    def product(self) -> QuadTile:
+        """The products of four rows and pairs of columns."""
+        return QuadTile("wide", "multiplier" if self.fixed else "scale")
 
 
 def _groups(shape: MatMul) -> int:

@@ -21,6 +21,7 @@ from glowc.kernels.common.sums import bias_around_zero, fit_words, sums
 from glowc.kernels.common.windows import TapsPlan, taps_plan
 from glowc.kernels.dsp.forms import joined
 from glowc.kernels.dsp.needs import FPU
+from glowc.kernels.dsp.quad_tile import QuadTile
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import quad_stream, words_before
 from glowc.kernels.records import Records, equal_records, plain_records
@@ -84,6 +85,11 @@ class WidePlan(TapsPlan):
     def cost_path(self) -> str:
         """The path; of taps that lie apart another one."""
         return f"{self.path}_spread" if self.spread else self.path
+
+    @property
+    def product(self) -> QuadTile:
+        """The products of four pixels and pairs of channels."""
+        return QuadTile("bytes" if self.narrow else "wide", "sums")
 
     def work(self, instr: Instr) -> Mapping[str, float]:
         """Count the outputs that end in products of 64 bits, and the runs of inputs that a convolution collects."""
