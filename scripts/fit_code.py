@@ -216,13 +216,18 @@ def compiled_text(board: Board, text: str, headers: Iterable[str], level: str, f
     return target
 
 
+def text_of(printed: Sequence[Printed]) -> str:
+    """Return the C of functions, with those of the runtime that are printed beside them, that keeps all of them."""
+    runtime = {name: text for p in printed for name, text in p.runtime.items()}
+    table = ", ".join(f"(const void *)&{p.name}" for p in printed)
+    functions = "".join([*runtime.values(), *(f"{p.struct}{p.text}\n" for p in printed)])
+    return f"{functions}extern const void *const table[];\nconst void *const table[] = {{{table}}};\n"
+
+
 def sized(board: Board, printed: Sequence[Printed], flags: Sequence[str] = FLAGS) -> Compiled:
     """Return functions as compiled together."""
     found, functions = list[Sized](), dict[str, dict[str, int]]()
-    table = ", ".join(f"(const void *)&{p.name}" for p in printed)
-    runtime = {name: text for p in printed for name, text in p.runtime.items()}
-    text = "".join([*runtime.values(), *(f"{p.struct}{p.text}\n" for p in printed)])
-    text += f"extern const void *const table[];\nconst void *const table[] = {{{table}}};\n"
+    text = text_of(printed)
     headers, names = headers_of([p.instr for p in printed]), {p.name for p in printed}
     with tempfile.TemporaryDirectory(prefix="glowc-code-") as folder:
         for opt, level in LEVELS.items():

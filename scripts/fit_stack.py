@@ -32,7 +32,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from count_costs import target_of
-from fit_code import FLAGS, LEVELS, PER_FILE, Printed, call_graph, compiled_text, forms_of, printed_functions
+from fit_code import FLAGS, LEVELS, PER_FILE, Printed, call_graph, compiled_text, forms_of, printed_functions, text_of
 from fit_costs import TARGETS, each_target, parser_of, write
 
 from glowc.board import Board, find_tool
@@ -126,12 +126,11 @@ def bytes_of(info: BundleInfo, board: Board, folder: Path) -> int:
 
 def depths(board: Board, printed: Sequence[Printed], level: str, *flags: str) -> dict[str, tuple[int, bool]]:
     """Return the bytes of stack of functions compiled together, by name, and whether each calls others of its file."""
-    table = ", ".join(f"(const void *)&{p.name}" for p in printed)
-    text = "".join(f"{p.struct}{p.text}\n" for p in printed)
-    text += f"extern const void *const table[];\nconst void *const table[] = {{{table}}};\n"
     with tempfile.TemporaryDirectory(prefix="glowc-stack-") as folder:
         flags = (*flags, "-fcallgraph-info=su")
-        code = compiled_text(board, text, headers_of([p.instr for p in printed]), level, Path(folder), *flags)
+        code = compiled_text(
+            board, text_of(printed), headers_of([p.instr for p in printed]), level, Path(folder), *flags
+        )
         calls = call_graph(code, board)
         computed = linked_depths if board.cpu.family == "cortex-m" else stated_depths
         taken = computed(board, code, [p.name for p in printed])
@@ -267,11 +266,9 @@ def fit_target(text: str, jobs: int, keys: Sequence[str]) -> None:
 def main() -> int:
     """Measure, fit and write."""
     parser = parser_of((__doc__ or "").splitlines()[0], TARGETS, "CHIP|BOARD/CPU")
-    parser.add_argument(
-        "--base", action="store_true", help="fit what programs have besides to kernels as measured before"
-    )
+    parser.add_argument("--keys", nargs="*", default=[EVERYTHING], help="measure kernels of these patterns, no others")
     args = parser.parse_args()
-    return each_target(args.targets, partial(fit_target, jobs=args.jobs, only_base=args.base))
+    return each_target(args.targets, partial(fit_target, jobs=args.jobs, keys=args.keys))
 
 
 if __name__ == "__main__":
