@@ -131,7 +131,7 @@ def fit(
     target = counts * weight
     usable = [f for f in columns if columns[f].any()]
     if any(f in OF_PLAN for f in usable):
-        usable = [f for f in usable if f in ("call", LIKE, *OF_PLAN)]
+        usable = [f for f in usable if f in ("call", "weights", LIKE, *OF_PLAN)]
     most = min(MOST_TERMS, max(len(samples) // 3, 1), len(samples) - 1)  # more say nothing of other shapes
     if most < 1:
         return None

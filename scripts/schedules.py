@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ortools.sat.python import cp_model
 
-from glowc.asm.allocate import PLACES, allocate
+from glowc.asm.allocate import PLACES, allocate, free_places
 from glowc.asm.cores import CORES
 from glowc.asm.insn import CORE, VECTOR, Insn, Listing, Loop, Register, instructions, read_first
 from glowc.asm.isa import ISA, Kind
@@ -32,7 +32,7 @@ from glowc.machine.cycles.mca import MODELS, block_cycles
 
 FOLDER = Path(__file__).parent.parent / "boards" / "_schedules"
 WIDTH, HORIZON, SECONDS = 2, 3, 60
-ITERATIONS, NEAR = 10_000, 12
+ITERATIONS, NEAR = 40_000, 12
 LONG = 18  # instructions of a loop without steps
 _SLOTS = {Kind.MULTIPLY: (1, 1), Kind.LOAD: (0, 1)}  # what begins second of two, or first or second; all else first
 
@@ -95,6 +95,8 @@ def runs_of(core: str) -> Iterator[Run]:
     if core == window_tile.CORTEX_M55:
         for taps in range(2, window_tile.MOST + 1):
             yield Run(window_tile.row(taps, 16), frozenset())
+        for end in window_tile.ENDS:
+            yield Run(window_tile.nine(end, clamped=False, some=False)[0], frozenset())
         return
     for listing, _ in listings():
         yield from runs(listing)
@@ -159,18 +161,18 @@ def steps(loop: Loop) -> Steps:
 
 
 def cycles(insns: Sequence[Insn], core: str) -> int:
-    """Return the cycles of a run."""
+    """Return the cycles of a run, up to its last result."""
     pipeline = CORES[core]()
     for insn in insns:
         pipeline.issue(insn)
-    return pipeline.time
+    return pipeline.ends
 
 
 def annealed(run: Run, core: str, seed: int) -> tuple[int, ...]:
     """Return a short order of a run."""
     rng, insns = random.Random(seed), run.insns
     bank = VECTOR if core == window_tile.CORTEX_M55 else CORE
-    before = dependences(insns)
+    before, places = dependences(insns), len(free_places(insns, bank))
     after = [{a for a, those in enumerate(before) if b in those} for b in range(len(insns))]
     order = best = list(range(len(insns)))
     now = least = cycles(insns, core)
@@ -186,7 +188,7 @@ def annealed(run: Run, core: str, seed: int) -> tuple[int, ...]:
         heat = 1.2 * (1 - turn / ITERATIONS) + 0.02
         if to == at or (took > now and rng.random() >= math.exp((now - took) / heat)):
             continue
-        if pressure(insns, trial, run.needed, bank) > len(PLACES[bank]):
+        if pressure(insns, trial, run.needed, bank) > places:
             continue
         order, now = trial, took
         if took < least:
@@ -207,7 +209,7 @@ def judge(core: str, orders: Orders) -> Mapping[str, float]:
     blocks: list[tuple[str, list[str]]] = []
     if core == window_tile.CORTEX_M55:
         blocks = [
-            (run.insns[0].group, list(window_tile.lines(int(run.insns[0].group.split()[0]), 16)))
+            (run.insns[0].group, [text(i) for i in instructions(allocate(ordered(tuple(run.insns), orders), {}))])
             for run in runs_of(core)
         ]
     for listing, arguments in listings() if core == pixel_tile.CORTEX_M7 else ():

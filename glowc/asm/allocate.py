@@ -1,8 +1,8 @@
 """Places for the registers of a listing that is in its final order.
 
-Of the core r0 to r12 and lr, of the FPU s0 to s15, which a function may change, of vectors q4 to q7: others hold
-sums. Registers of one instruction that must follow each other do: ascending ones of LDM, adjacent ones of VLDM and of
-VMOV of two words.
+Of the core r0 to r12 and lr, of the FPU s0 to s15, which a function may change, of vectors q0 to q7; none that the
+listing names. Registers of one instruction that must follow each other do: ascending ones of LDM, adjacent ones of
+VLDM and of VMOV of two words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from glowc.asm.isa import ISA, Kind
 from glowc.errors import InternalError
 
 _UNSAVED_FPU = 16
-PLACES: Mapping[str, tuple[int, ...]] = {CORE: (*range(13), 14), FPU: tuple(range(_UNSAVED_FPU)), VECTOR: (4, 5, 6, 7)}
+PLACES: Mapping[str, Sequence[int]] = {CORE: (*range(13), 14), FPU: range(_UNSAVED_FPU), VECTOR: range(8)}
 _ADJACENT = ("vldm", "vmov_pair")
 
 
@@ -33,8 +33,9 @@ def allocate(
     times = _times(order, _ways(listing))
     places = {r: Register(r.bank, n, virtual=False) for r, n in fixed.items()}
     low_ones = {r for insn in order if ISA[insn.op].kind in low for r in (*insn.reads, *insn.writes)}
+    numbers_of = {**{bank: free_places(order, bank) for bank in PLACES}, FPU: range(fpu)}
     for insn in order:
-        for bank, numbers in {**PLACES, FPU: tuple(range(fpu))}.items():
+        for bank, numbers in numbers_of.items():
             wanted = [r for r in insn.writes if r.virtual and r.bank == bank and r not in places]
             if wanted:
                 own = reduce(or_, (times[r] for r in wanted))
@@ -54,6 +55,12 @@ def _chosen(free: Sequence[int], count: int, *, adjacent: bool, from_below: bool
         fits = (free[k : k + count] for k in range(len(free) - count + 1))
         return next((run for run in fits if run[-1] - run[0] == count - 1), [])
     return free[:count] if from_below else free[-count:]
+
+
+def free_places(insns: Sequence[Insn], bank: str) -> Sequence[int]:
+    """Return the places of a bank that instructions do not name."""
+    named = {r.number for insn in insns for r in (*insn.reads, *insn.writes) if r.bank == bank and not r.virtual}
+    return [n for n in PLACES[bank] if n not in named]
 
 
 def _placed(listing: Listing, places: Mapping[Register, Register]) -> Listing:

@@ -30,7 +30,7 @@ _LATENCY: Mapping[Kind, int] = dict.fromkeys(Kind, 1) | {
 
 @dataclass(slots=True)
 class DualIssue:
-    """A Cortex-M7 on its way through instructions; `time` is the cycle in which the last one began."""
+    """A Cortex-M7 on its way through instructions; `time`: the last one began, `ends`: the last result is there."""
 
     time: int = 0
     begun: int = 0
@@ -67,25 +67,33 @@ class DualIssue:
         return self.ready.get(register, 0) + (number in row.early) - (number in row.late)
 
 
-_OF_VECTORS = (Kind.VECTOR_LOAD, Kind.VECTOR_MULTIPLY, Kind.VECTOR)
+_VECTOR_UNITS: Mapping[Kind, Kind] = {
+    Kind.VECTOR_LOAD: Kind.VECTOR_LOAD, Kind.VECTOR_STORE: Kind.VECTOR_LOAD,
+    Kind.VECTOR_MULTIPLY: Kind.VECTOR_MULTIPLY, Kind.VECTOR: Kind.VECTOR, Kind.VECTOR_NARROW: Kind.VECTOR,
+}  # fmt: skip
+_VECTOR_LATENCY: Mapping[Kind, int] = {Kind.VECTOR_MULTIPLY: 2, Kind.VECTOR_NARROW: 3}
 
 
 @dataclass(slots=True)
 class SingleIssue:
-    """A Cortex-M55 on its way through instructions; `time` is the cycle in which the last one began."""
+    """A Cortex-M55 on its way through instructions; `time`: the last one began, `ends`: the last result is there."""
 
     time: int = -1
+    ends: int = 0
     free: dict[Kind, int] = field(default_factory=dict)
     ready: dict[Register, int] = field(default_factory=dict)
 
     def issue(self, insn: Insn) -> int:
         """Begin the next instruction; return the cycle."""
-        kind = ISA[insn.op].kind
-        self.time = max(self.time + 1, self.free.get(kind, 0), *(self.ready.get(r, 0) for r in insn.reads))
-        if kind in _OF_VECTORS:
-            self.free[kind] = self.time + 2
+        row = ISA[insn.op]
+        unit = _VECTOR_UNITS.get(row.kind, row.kind)
+        self.time += row.text.count("\n")  # VPST
+        self.time = max(self.time + 1, self.free.get(unit, 0), *(self.ready.get(r, 0) for r in insn.reads))
+        if row.kind in _VECTOR_UNITS:
+            self.free[unit] = self.time + 2
         for r in insn.writes:
-            self.ready[r] = self.time + (2 if kind is Kind.VECTOR_MULTIPLY else 1)
+            self.ready[r] = self.time + _VECTOR_LATENCY.get(row.kind, 1)
+        self.ends = max([self.ends, *(self.ready[r] for r in insn.writes)])
         return self.time
 
 

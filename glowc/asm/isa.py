@@ -22,6 +22,8 @@ from glowc.asm.insn import FLAG, Insn, Register
 Words = NDArray[np.uint32]
 Longs = NDArray[np.int64]
 GE = Register(FLAG, 1, virtual=False)
+P0 = Register(FLAG, 2, virtual=False)
+"""The bytes of vectors that predicated instructions take, one bit each."""
 _LEAST, _MOST = -(2**31), 2**31 - 1
 
 
@@ -33,10 +35,11 @@ class Kind(Enum):
     SATURATE, SELECT, MULTIPLY, BRANCH = "saturate", "select", "multiply", "branch"
     LOAD, LOAD_MANY, STORE, STORE_MOVING = "load", "load many", "store", "store, moving its base"
     MOVE, MOVE_PAIR, FLOAT = "move to or from the FPU", "two moves", "float"
-    VECTOR_LOAD, VECTOR_MULTIPLY, VECTOR = "load a vector", "multiply vectors", "vectors"
+    VECTOR_LOAD, VECTOR_STORE = "load a vector", "store a vector"
+    VECTOR_MULTIPLY, VECTOR, VECTOR_NARROW = "multiply or convert vectors", "vectors", "narrow vectors"
 
 
-MEMORY = (Kind.LOAD, Kind.LOAD_MANY, Kind.STORE, Kind.STORE_MOVING, Kind.VECTOR_LOAD)
+MEMORY = (Kind.LOAD, Kind.LOAD_MANY, Kind.STORE, Kind.STORE_MOVING, Kind.VECTOR_LOAD, Kind.VECTOR_STORE)
 
 
 class Memory:
@@ -194,6 +197,11 @@ def _of_real(value: NDArray[np.float32]) -> Words:
     return np.ascontiguousarray(value, np.float32).view(np.uint32)
 
 
+def _flushed(value: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return zeros in place of numbers without a leading 1, as Helium takes them."""
+    return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), value), value)
+
+
 def _rounded(a: Words) -> Words:
     value = np.nan_to_num(_real(a).astype(np.float64), nan=0.0, posinf=_MOST, neginf=_LEAST)
     return _word(np.clip(np.rint(value), _LEAST, _MOST).astype(np.int64))
@@ -227,6 +235,66 @@ def _vadd(a: Words, b: Words, kind: type[np.signedinteger[Any]]) -> Words:
 def _vqdmlah(total: Words, a: Words, factor: Words) -> Words:
     product = signed(a) * signed(factor)[:, None] + (signed(total) << 31)
     return _word(np.clip(product >> 31, _LEAST, _MOST))
+
+
+def _vmla(total: Words, a: Words, factor: Words) -> Words:
+    return _word(signed(total) + signed(a) * signed(factor)[:, None])
+
+
+def _vqdmulh(a: Words, b: Words) -> Words:
+    return _word(np.clip(signed(a) * signed(b) >> 31, _LEAST, _MOST))
+
+
+def _narrowed(changed: Words, lanes: Longs, kind: type[np.signedinteger[Any]], first: int) -> Words:
+    """Return a vector in which every other lane of a kind is another one, saturated."""
+    limits = np.iinfo(kind)
+    halves = np.ascontiguousarray(changed).view(kind).copy()
+    halves[:, first::2] = np.clip(lanes, limits.min, limits.max)
+    return halves.view(np.uint32)
+
+
+def _vqmovn(changed: Words, a: Words, kind: type[np.signedinteger[Any]], first: int) -> Words:
+    wide = np.int32 if kind is np.int16 else np.int16
+    return _narrowed(changed, _lanes(a, wide, 0, 1), kind, first)
+
+
+def _vqadd(a: Words, b: Words) -> Words:
+    total = _lanes(a, np.int16, 0, 1) + np.asarray(b, np.uint16).view(np.int16).astype(np.int64)[:, None]
+    return _narrowed(_narrowed(a, total[:, ::2], np.int16, 0), total[:, 1::2], np.int16, 1)
+
+
+def _cut(value: Longs) -> Longs:
+    return np.asarray(value & 0xFFFF, np.uint16).view(np.int16).astype(np.int64)
+
+
+def _of_bytes(of: np.ufunc, a: Words, b: Words) -> Words:
+    return _of_lanes(of(_lanes(a, np.int8, 0, 1), _lanes(b, np.int8, 0, 1)), np.int8)
+
+
+def _taken(p0: Words) -> NDArray[np.bool_]:
+    return (p0[:, None] >> np.arange(16, dtype=np.uint32) & 1).astype(np.bool_)
+
+
+def _some(memory: Memory, base: Words, p0: Words) -> Words:
+    taken = np.where(_taken(p0), np.ascontiguousarray(_vector(memory, base)).view(np.uint8), 0)
+    return np.asarray(taken, np.uint8).view(np.uint32)
+
+
+def _vector_stored(memory: Memory, vector: Words, base: Words) -> None:
+    for k in range(4):
+        memory.store(base + np.uint32(4 * k), vector[:, k])
+
+
+def _vector_stored_moving(memory: Memory, vector: Words, base: Words, step: int) -> Words:
+    _vector_stored(memory, vector, base)
+    return base + np.uint32(step)
+
+
+def _some_stored(memory: Memory, vector: Words, base: Words, p0: Words) -> tuple[Words, ...]:
+    before = np.ascontiguousarray(_vector(memory, base)).view(np.uint8)
+    after = np.where(_taken(p0), np.ascontiguousarray(vector).view(np.uint8), before)
+    _vector_stored(memory, np.asarray(after, np.uint8).view(np.uint32), base)
+    return ()
 
 
 K = Kind
@@ -329,6 +397,12 @@ ISA: dict[str, Row] = {
     "cmp_least": Row("cmp.w {r0}, #{i0}", K.PLAIN, lambda a, i: np.asarray(a >= np.uint32(i), np.uint32)),
     "cmp_zero": Row("cmp {r0}, #0", K.PLAIN, lambda a: np.asarray(signed(a) < 0, np.uint32)),
     "vldrb": Row("vldrb.8 {w0}, [{r0}]", K.VECTOR_LOAD, _vector),
+    "vldrw": Row("vldrw.32 {w0}, [{r0}, #{i0}]", K.VECTOR_LOAD,
+                 lambda m, base, i: _vector(m, base + np.uint32(i & 0xFFFFFFFF))),
+    "vldrb_some_moving": Row("vpst\nvldrbt.8 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
+                             lambda m, base, p0, i: (_some(m, base, p0), base + np.uint32(i))),
+    "vstrb_moving": Row("vstrb.8 {r0}, [{r1}], #{i0}", K.VECTOR_STORE, _vector_stored_moving),
+    "vstrb_some": Row("vpst\nvstrbt.8 {r0}, [{r1}]", K.VECTOR_STORE, _some_stored),
     "vldrb_moving": Row("vldrb.8 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
                         lambda m, base, i: (_vector(m, base), base + np.uint32(i))),
     "vldrw_moving": Row("vldrw.32 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
@@ -339,6 +413,22 @@ ISA: dict[str, Row] = {
     "vadd_i16": Row("vadd.i16 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _vadd(a, b, np.int16)),
     "vadd_i32": Row("vadd.i32 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _vadd(a, b, np.int32)),
     "vmovlb": Row("vmovlb.s16 {w0}, {r0}", K.VECTOR, lambda a: _of_lanes(_lanes(a, np.int16, 0, 2), np.int32)),
+    "vmovlt": Row("vmovlt.s16 {w0}, {r0}", K.VECTOR, lambda a: _of_lanes(_lanes(a, np.int16, 1, 2), np.int32)),
+    "vmla": Row("vmla.s32 {w0}, {r1}, {r2}", K.VECTOR_MULTIPLY, _vmla),
+    "vqdmulh": Row("vqdmulh.s32 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY, _vqdmulh),
+    "vcvt_vector": Row("vcvt.f32.s32 {w0}, {r0}", K.VECTOR_MULTIPLY, _converted),
+    "vmul_vector": Row("vmul.f32 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY,
+                       lambda a, b: _of_real(_flushed(_flushed(_real(a)) * _flushed(_real(b))))),
+    "vcvtn_vector": Row("vcvtn.s32.f32 {w0}, {r0}", K.VECTOR_MULTIPLY, _rounded),
+    "vshrnb": Row("vshrnb.i32 {w0}, {r1}, #{i0}", K.VECTOR_NARROW,
+                  lambda changed, a, i: _narrowed(changed, _cut(signed(a) >> i), np.int16, 0)),
+    "vqmovnb_s32": Row("vqmovnb.s32 {w0}, {r1}", K.VECTOR_NARROW, lambda changed, a: _vqmovn(changed, a, np.int16, 0)),
+    "vqmovnt_s32": Row("vqmovnt.s32 {w0}, {r1}", K.VECTOR_NARROW, lambda changed, a: _vqmovn(changed, a, np.int16, 1)),
+    "vqmovnb_s16": Row("vqmovnb.s16 {w0}, {r1}", K.VECTOR_NARROW, lambda changed, a: _vqmovn(changed, a, np.int8, 0)),
+    "vqmovnt_s16": Row("vqmovnt.s16 {w0}, {r1}", K.VECTOR_NARROW, lambda changed, a: _vqmovn(changed, a, np.int8, 1)),
+    "vqadd_s16": Row("vqadd.s16 {w0}, {r0}, {r1}", K.VECTOR, _vqadd),
+    "vmax_s8": Row("vmax.s8 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _of_bytes(np.maximum, a, b)),
+    "vmin_s8": Row("vmin.s8 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _of_bytes(np.minimum, a, b)),
     "bmi": Row("bmi.w 9f", K.BRANCH, lambda negative: ()),
     "bhs": Row("bhs.w 9f", K.BRANCH, lambda least: ()),
     "bx": Row("bx {r0}", K.BRANCH, lambda place: ()),

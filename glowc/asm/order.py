@@ -18,7 +18,7 @@ from glowc.asm.isa import ISA, Kind
 from glowc.errors import InternalError
 from glowc.paths import data_dir
 
-_STORES = (Kind.STORE, Kind.STORE_MOVING)
+_STORES = (Kind.STORE, Kind.STORE_MOVING, Kind.VECTOR_STORE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,8 @@ def statement(listing: Listing, frame_bytes: int) -> str:
     save, restore = ([f"v{op} {{{saved}}}"] if saved else [] for op in ("push", "pop"))
     head = [".syntax unified", "push {r4-r11, lr}", *save, *frame[:1]]
     tail = [*frame[1:], *restore, "pop {r4-r11, pc}"]
-    apart = [line for way in _apart(listing) for line in (_quoted(["9:"]), *_lines(way, 1), _quoted(["b.w 8b"]))]
-    rows = [_quoted(head), *_lines(listing, 1), _quoted(tail), *apart]
+    apart = [line for way in _apart(listing) for line in (quoted(["9:"]), *_lines(way, 1), quoted(["b.w 8b"]))]
+    rows = [quoted(head), *_lines(listing, 1), quoted(tail), *apart]
     return "  __asm__ volatile(\n" + "".join(f"{_INDENT}{row}\n" for row in rows)[:-1] + ");\n"
 
 
@@ -69,7 +69,7 @@ def _apart(listing: Listing) -> Iterator[Listing]:
             yield item.apart
 
 
-def _quoted(rows: Iterable[str]) -> str:
+def quoted(rows: Iterable[str]) -> str:
     """Return lines of assembly as strings of C."""
     return _filled((f'"{row}\\n"' for row in rows), "")
 
@@ -96,24 +96,24 @@ def _lines(listing: Listing, label: int) -> Iterator[str]:
             run.append(text(item, label - 1))
             continue
         if run:
-            yield _quoted(run)
+            yield quoted(run)
         run, group = [], ""
         if isinstance(item, Either):
             yield from _lines(item.body, label)
-            yield _quoted(["8:"])
+            yield quoted(["8:"])
             continue
         if item.step:
             words = f"{item.steps} times, one into the other: {'; '.join(map(text, item.step))}".split()
             yield _filled(["/*", f"{item.step[0].group},", *words, "*/"], "   ")
-        yield _quoted([".balign 4", f"{label}:"])
+        yield quoted([".balign 4", f"{label}:"])
         if item.entry is None:
             yield from _lines(item.body, label + 1)
             continue
         begin, end = item.before, item.begins.stop
         yield from _lines(item.body[:begin], label + 1)
-        yield _quoted([f"{_STEPS}:"])
+        yield quoted([f"{_STEPS}:"])
         yield from _lines(item.body[begin:end], label + 1)
         yield f'GLOW_DSP_CODE_BYTES("{_STEPS}", "{WIDE_BYTES * (end - begin)}")'
         yield from _lines(item.body[end:], label + 1)
     if run:
-        yield _quoted(run)
+        yield quoted(run)

@@ -16,9 +16,9 @@ FEATURES = (
     "quads", "quad_products", "weights", "macs_8k", "macs_16k", "macs_32k", "patch", "block_taps", "edge_blocks",
     "edge_patch", "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
-    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "window_insns",
-    "window_cycles", "plane_insns", "real_sums", "lone_sums", "long_ends", "window_runs", "tie_sums",
-    *TILE_FEATURES,
+    "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "turns_again_8k", "turns_again_16k",
+    "turns_again_32k", "window_insns", "window_cycles", "plane_insns", "real_sums", "lone_sums", "long_ends",
+    "window_runs", "tie_sums", *TILE_FEATURES,
 )  # fmt: skip
 
 WORK = TILE_WORK | {
@@ -35,7 +35,7 @@ WORK = TILE_WORK | {
 """Those that count multiply-accumulates, one by one or in groups."""
 
 OF_PLAN = ("window_insns", "window_cycles", "plane_insns")
-"""Those of plans that count what their loops take (`Plan.work`): costs are fitted to nothing else."""
+"""Those of plans that count what their loops take (`Plan.work`): costs are fitted to them, calls and weights alone."""
 
 _WEIGHTS = ("weights", "w", "r")  # roles; the last ones of recurrent layers
 _CACHES = {"8k": 8 << 10, "16k": 16 << 10, "32k": 32 << 10}
@@ -101,10 +101,11 @@ def features(instr: Instr) -> Mapping[str, float]:
     in parts for all pixels; spill_8k ...: bytes that
     miss such a cache when four pixels at a time go through all weights: those of sets with more lines than ways, none
     of which is there when its turn comes; spans_again_8k, twos_again_8k ...: those that all spans or
-    twos of glowc.kernels.tile_features after the first one miss; inside: those that lie in
-    the input; middle: those of pixels whose window is whole, border: of the other ones; pairs, pair_products: two
-    adjacent pixels of a row of four output channels, and their inputs. window_insns, plane_insns: of depthwise windows
-    the instructions of rows of outputs, and all others, window_cycles: of the former in an order for a core;
+    twos of glowc.kernels.tile_features after the first one miss, turns_again_8k ... those of steps of a recurrence;
+    inside: those that lie in the input; middle: those of pixels whose window is whole, border: of the other ones;
+    pairs, pair_products: two adjacent pixels of a row of four output channels, and their inputs. window_insns,
+    plane_insns: of depthwise windows the instructions of rows of outputs, and all others, window_cycles: of the former
+    in an order for a core;
     real_sums: sums of plans that divide floats for each, lone_sums: those by one vector at a time;
     long_ends: outputs of plans that end in products of 64 bits; window_runs: adjacent inputs under windows that are
     collected one after the other; tie_sums: of averages so near to a tie that floats are added up in software. With
@@ -124,6 +125,8 @@ def features(instr: Instr) -> Mapping[str, float]:
         found["quad_products"] = found["quads"] * depth
         tiled = tile_features(instr, p, float(out))
         found |= tiled | _weights(instr, math.ceil(out / last / 4), tiled)
+        if "seq" in p:
+            found |= _turns(found["weights"], p)
     found["rows"] = _rows(p)
     if image is None:
         length = p.get("n", p.get(f"d{p.get('rank', 0) - 1}", 0))
@@ -175,6 +178,13 @@ def _weights(instr: Instr, rounds: int, tiles: Mapping[str, float]) -> dict[str,
             again = {what: max(tiles.get(what, 1) - 1, 0) * size * share for what in ("spans", "twos")}
             found |= {f"{what}_again_{name}": missed for what, missed in again.items()}
     return found
+
+
+def _turns(size: float, p: Mapping[str, int]) -> dict[str, float]:
+    """Return the bytes of weights that steps of a recurrence after the first one miss: directions run one by one."""
+    each, steps = size / p.get("dirs", 1), p["seq"] * p.get("batch", 1)
+    shares = {name: min(_WAYS * (each - most) / most, 1.0) for name, most in _CACHES.items() if each > most}
+    return {f"turns_again_{name}": (steps - 1) * size * share for name, share in shares.items()}
 
 
 def _row_features(rows: float, n: int) -> dict[str, float]:

@@ -7,6 +7,17 @@
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
 #include "glow_mve_dw_nine.h"
 
+/* q0 .. q3 times the scales q4 .. q7, which the texts `a` .. `d` load, to bytes in q0; zp: a register. Loads alternate
+ * with conversions and products: each works while the other's result is on its way. */
+#define GLOW_MVE_DW_CODES(a, b, c, d, zp, clamp) \
+  "vcvt.f32.s32 q0, q0\n" a "vcvt.f32.s32 q1, q1\n" b "vmul.f32 q0, q0, q4\n" c "vcvt.f32.s32 q2, q2\n" d \
+  "vmul.f32 q1, q1, q5\n" "vcvt.f32.s32 q3, q3\n" "vmul.f32 q2, q2, q6\n" "vcvtn.s32.f32 q0, q0\n" \
+  "vmul.f32 q3, q3, q7\n" "vcvtn.s32.f32 q1, q1\n" "vqmovnb.s32 q0, q0\n" "vcvtn.s32.f32 q2, q2\n" \
+  "vqmovnt.s32 q0, q1\n" "vcvtn.s32.f32 q3, q3\n" "vqmovnb.s32 q2, q2\n" "vqadd.s16 q0, q0, " zp "\n" \
+  "vqmovnt.s32 q2, q3\n" "vqmovnb.s16 q0, q0\n" "vqadd.s16 q2, q2, " zp "\n" "vqmovnt.s16 q0, q2\n" clamp
+#define GLOW_MVE_DW_CLAMP \
+  "vldrb.8 q1, [r12, #0]\n" "vldrb.8 q2, [r12, #16]\n" "vmax.s8 q0, q0, q1\n" "vmin.s8 q0, q0, q2\n"
+
 /* products of 16 bits in q4, q5 to the sums q0 .. q3, by way of q6 */
 #define GLOW_MVE_DW_WIDEN \
   "vmovlb.s16 q6, q4\n" "vmovlt.s16 q4, q4\n" "vadd.i32 q0, q0, q6\n" "vadd.i32 q1, q1, q4\n" \

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from glowc.asm.insn import CORE, FLAG, FPU, VECTOR, Insn, Register
-from glowc.asm.isa import GE, ISA, Kind, Memory, results
+from glowc.asm.isa import GE, ISA, P0, Kind, Memory, results
 from glowc.asm.write import text
 from glowc.board import load_board
 from glowc.machine.link import build_elf
@@ -28,21 +28,27 @@ IMMEDIATES = {
     "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,), "vldrb_moving": (16,),
     "vldrw_moving": (48,), "ldr_moving": (4,), "ldrd_moving": (8,), "ldm_still": (3,), "strh": (6,), "strh_by": (1,),
     "count": (2,), "cmp_least": (1 << 29,),
+    "vldrw": (16,), "vldrb_some_moving": (16,), "vstrb_moving": (16,), "vshrnb": (16,),
 }  # fmt: skip
 BASES = {
     "ldr": 0, "ldrd": 0, "ldm": 0, "vldm": 0, "str": 1, "str_moving": 1, "ldr_by": 0, "ldrb": 0, "vldr": 0, "strb": 1,
     "strb_by": 1, "str_by": 1, "ldr_moving": 0, "ldrd_moving": 0, "ldm_still": 0, "strh": 1, "strh_at": 1, "strh_by": 1,
-    "strd": 2, "strb_moving": 1, "vldrb": 0, "vldrb_moving": 0, "vldrw_moving": 0,
+    "strd": 2, "strb_moving": 1, "vldrb": 0, "vldrb_moving": 0, "vldrw_moving": 0, "vldrw": 0, "vldrb_some_moving": 0,
+    "vstrb_moving": 1, "vstrb_some": 1,
 }  # fmt: skip
 PLACES = {"ldr_by": (1, 4), "strb_by": (2, 8), "str_by": (2, 4), "strh_at": (2, 8), "strh_by": (2, 8)}
 """Which operand is a distance, and beyond all."""
-IN_PLACE = {"smlad": 2, "smmlar": 2, "bfi": 0, "qadd": 0, "orr_lsl": 0, "vqdmlah": 0}
+IN_PLACE = {
+    "smlad": 2, "smmlar": 2, "bfi": 0, "qadd": 0, "orr_lsl": 0, "vqdmlah": 0,
+    "vmla": 0, "vshrnb": 0, "vqmovnb_s32": 0, "vqmovnt_s32": 0, "vqmovnb_s16": 0, "vqmovnt_s16": 0,
+}  # fmt: skip
 FLAGS = {
     "cmp": ("ite eq", "moveq r12, #1", "movne r12, #0"), "cmp_zero": ("ite mi", "movmi r12, #1", "movpl r12, #0"),
     "count": ("ite eq", "moveq r12, #1", "movne r12, #0"), "cmp_least": ("ite hs", "movhs r12, #1", "movlo r12, #0"),
 }  # fmt: skip
-FLOATS = {"vmul": 2, "vnmul": 2, "vcvtr": 1}
-VECTORS = (Kind.VECTOR, Kind.VECTOR_LOAD, Kind.VECTOR_MULTIPLY)
+FLOATS = ("vmul", "vnmul", "vcvtr", "vmul_vector", "vcvtn_vector")
+VECTORS = (Kind.VECTOR, Kind.VECTOR_LOAD, Kind.VECTOR_STORE, Kind.VECTOR_MULTIPLY, Kind.VECTOR_NARROW)
+SCALARS = {"vqdmlah": 2, "vmla": 2, "vqadd_s16": 1}  # which operand of vectors is one of the core
 
 
 def core(number: int) -> Register:
@@ -75,9 +81,9 @@ def insns(*, vectors: bool = False) -> Iterator[Insn]:
         elif op in ("ldm", "ldm_still", "vldm"):
             writes = tuple((fpu if op == "vldm" else core)(8 + k) for k in range(imm[0]))
         elif vectors:
-            writes = (vector(5),)
-            of_core = (0,) if row.kind is Kind.VECTOR_LOAD else (2,)
-            reads = tuple(r if k in of_core else vector(r.number) for k, r in enumerate(reads))
+            writes = () if row.kind is Kind.VECTOR_STORE else (vector(5),)
+            of_core = BASES.get(op, SCALARS.get(op))
+            reads = tuple(r if k == of_core else vector(r.number) for k, r in enumerate(reads))
         if op == "bfi":
             reads = (core(5), core(3))
         elif op in IN_PLACE:
@@ -90,6 +96,8 @@ def insns(*, vectors: bool = False) -> Iterator[Insn]:
             writes = (*writes, Register(FLAG, 0, virtual=False))
         if op == "sel":
             reads = (*reads, GE)
+        if row.text.startswith("vpst"):
+            reads = (*reads, P0)
         if op == "ssub8":
             writes = (*writes, GE)
         yield Insn(op, writes, reads, imm, "memory")
@@ -106,8 +114,8 @@ def drawn(rng: np.random.Generator, insn: Insn) -> dict[Register, np.ndarray]:
             rng.choice(extremes, (len(EXTREMES), 4)) if r.bank == VECTOR else rng.permutation(extremes)
         )
         if insn.op in FLOATS:
-            values = (rng.standard_normal(CASES) * 200).astype(np.float32)
-            values[: len(REALS)] = rng.permutation(np.array(REALS, np.float32))
+            values = (rng.standard_normal(shape) * 200).astype(np.float32)
+            values.reshape(-1)[: len(REALS)] = rng.permutation(np.array(REALS, np.float32))
             values = values.view(np.uint32)
         if BASES.get(insn.op) == k:
             values = np.zeros(CASES, np.uint32)
@@ -139,6 +147,8 @@ def function(number: int, insn: Insn) -> str:
     for at, r in zip(places(insn.reads), insn.reads, strict=False):
         if r == base:
             loads.append(f"add {r}, r0, #{4 * OPERANDS}")
+        elif r == P0:
+            loads += [f"ldr r12, [r0, #{at}]", "vmsr p0, r12"]
         elif r == GE:  # each byte that is set gives a carry
             loads += [f"ldr r12, [r0, #{at}]", "movs lr, #0", "ssub8 lr, lr, lr", "mvn lr, #0", "lsr r12, r12, #7",
                       "and r12, r12, #0x01010101", "mov lr, #0x01010101", "ssub8 lr, r12, lr"]  # fmt: skip
@@ -155,7 +165,7 @@ def function(number: int, insn: Insn) -> str:
         else:
             stores.append(move("st", r, "r1", at))
     lines = ["push {r4-r11, lr}", *loads, text(insn), *stores, "pop {r4-r11, pc}"]
-    body = "".join(f'"{line}\\n" ' for line in lines)
+    body = "".join(f'"{line}\\n" ' for text_lines in lines for line in text_lines.splitlines())
     head = f"__attribute__((naked)) static void f{number}(const uint32_t *in, uint32_t *out)"
     return f"{head} {{ __asm__ volatile({body}); }}\n"
 
@@ -212,7 +222,7 @@ def test_each_instruction_means_what_the_processor_does(tmp_path: Path, board_na
             result = written if np.ndim(written) else np.full(CASES, written, np.uint32)
             told = got[:, at // 4 : at // 4 + result.size // CASES].reshape(result.shape)
             same = result == told
-            if insn.op in ("vmul", "vnmul"):
+            if insn.op in ("vmul", "vnmul", "vmul_vector"):
                 same |= np.isnan(result.view(np.float32)) & np.isnan(np.ascontiguousarray(told).view(np.float32))
             if not same.all():
                 case = int(np.argmin(same.reshape(CASES, -1).all(1)))

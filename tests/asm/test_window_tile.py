@@ -1,4 +1,4 @@
-"""The products of a row of a depthwise window on Helium: sums in any order of the instructions, cycles of the order."""
+"""Depthwise windows on Helium: sums and codes in any order of the instructions, cycles of the order."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 
 from glowc.asm.allocate import allocate
 from glowc.asm.cores import CORES
-from glowc.asm.insn import CORE, VECTOR, Insn, Register
-from glowc.asm.isa import Memory
+from glowc.asm.insn import CORE, SP, VECTOR, Insn, Register
+from glowc.asm.isa import P0, Memory
 from glowc.asm.order import ordered, orders_of
 from glowc.asm.simulate import run
-from glowc.kernels.mve.window_tile import CORTEX_M55, MOST, lines, row
+from glowc.kernels.mve.depthwise import nine_taps
+from glowc.kernels.mve.window_tile import CORTEX_M55, ENDS, LINE, MOST, NINE_BYTES, lines, nine, nine_lines, row
 from glowc.machine.cycles.mca import MCA, MODELS, block_cycles
 from tests.conftest import require_tool
 
@@ -45,6 +46,60 @@ def test_sums_are_those_of_products(taps: int, *, is_ordered: bool) -> None:
         got = after[Register(VECTOR, k, virtual=False)].view(np.int32)
         assert np.array_equal(got, begin[:, k] + products[:, first::4]), k
     assert (after[Register(CORE, 7, virtual=False)] == 16 * taps).all()
+
+
+def codes_of(sums: np.ndarray, ends: np.ndarray, end: str, zp: int) -> np.ndarray:
+    """Return the codes of sums[cases, channels], which begin as those of the end do."""
+    if end == "line":
+        return np.clip((2 * sums * ends >> 32) >> LINE.fraction, -128, 127)
+    return np.clip(np.rint(sums.astype(np.float32) * ends.view(np.float32)) + zp, -128, 127).astype(np.int64)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(("clamped", "some"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("is_ordered", [False, True], ids=["as made", "in its order"])
+def test_codes_of_nine_taps_are_those_of_sums(end: str, *, clamped: bool, some: bool, is_ordered: bool) -> None:
+    rng, blocks, zp = np.random.default_rng(9), 2, -7
+    channels = blocks * CHANNELS
+    x = np.concatenate([extremes(rng, 9, -128)[:, :, None] for _ in range(blocks)], axis=2)
+    w = rng.integers(-127, 128, (9, channels)).astype(np.int8)
+    begins = rng.integers(-3000, 3000, channels).astype(np.int32)
+    if end == "line":
+        ends, number = rng.integers(1 << 20, 1 << 24, channels).astype(np.int32), 1 << LINE.shift
+    else:
+        ends, number = rng.uniform(1e-3, 1e-2, channels).astype(np.float32).view(np.int32), zp
+    window, stored = nine(end, clamped=clamped, some=some)
+    listing = (*(ordered(window, orders_of(CORTEX_M55)) if is_ordered else window), *stored)
+    constants = np.tile(nine_taps(w, begins, ends, channels).view(np.uint32), (CASES, 1))
+    lanes = 1 + np.arange(CASES) * 2
+    limits = np.repeat(np.array([-20, 30], np.int8), 16).view(np.uint32)
+    state = {Register(CORE, k, virtual=False): np.zeros(CASES, np.uint32) for k in (*range(11), 11, 12)}
+    state[SP] = np.zeros(CASES, np.uint32)
+    state[Register(CORE, 11, virtual=False)] = np.full(CASES, number & 0xFFFFFFFF, np.uint32)
+    state[Register(CORE, 12, virtual=False)] = np.full(CASES, 1 << 15, np.uint32)
+    state[P0] = ((1 << lanes) - 1 if some else np.full(CASES, 0xFFFF)).astype(np.uint32)
+    memories = {f"r{k}": Memory(x[:, k].reshape(CASES, -1).view(np.uint32)) for k in range(9)}
+    memories |= {"r9": Memory(constants), "sp": Memory(np.tile(limits, (CASES, 1)))}
+    memories["out"] = Memory(np.zeros((CASES, channels // 4), np.uint32))
+    placed = allocate(listing, {})
+    for _ in range(1 if some else blocks):
+        state = run(placed, state, memories)
+    products = (x.reshape(CASES, 9, -1).astype(np.int64) * w).sum(1)
+    sums = products * number + begins if end == "line" else products + begins
+    want = codes_of(sums, ends.astype(np.int64) if end == "line" else ends, end, zp)
+    want = np.clip(want, -20, 30) if clamped else want
+    if some:
+        want = np.where(np.arange(channels) < lanes[:, None], want, 0)
+    got = np.ascontiguousarray(memories["out"].words).view(np.int8)
+    assert np.array_equal(got, want)
+    assert (state[Register(CORE, 9, virtual=False)] == NINE_BYTES * (1 if some else blocks)).all()
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nine_taps_have_an_order_that_waits_little(end: str) -> None:
+    require_tool(MCA)
+    found = nine_lines(end, clamped=False, some=False)
+    assert block_cycles({0: list(found)}, MODELS[CORTEX_M55])[0] < 1.1 * len(found)
 
 
 @pytest.mark.parametrize("taps", range(2, MOST + 1))

@@ -74,6 +74,7 @@ LOOPS = [
     ("stm32l4r5", "ldr r3, [r1, #2]", 2 + 1 + 4),  # across two words
     ("stm32l4r5", "cmp r0, #0\nblt.n 2f\nnop\n2:", 1 + 1 + 1 + 4),  # a branch that is never taken
     ("stm32l4r5", "b.n 2f\nnop\n2:", 3 + 4),
+    ("stm32l4r5", "nop\n" + "nop.w\n" * 256, 1 + 256 + 4),  # an instruction is in two pages of QEMU
     ("stm32f103", "mla r3, r4, r5, r6\nldrd r4, r5, [r1]", 2 + 3 + 4),
     ("stm32u575", "ldr r3, [r1]\nadd r4, r3", 1 + 2 + 3),
     ("stm32u575", "ldr r3, [r1]\nadd r4, r4\nadd r5, r3", 3 + 3),

@@ -255,8 +255,8 @@ def test_the_last_group_is_filled_with_copies_of_its_last_channel(out_n: int) ->
 def test_depthwise_constants_hold_each_weight_once() -> None:
     rng = np.random.default_rng(3)
     weights = rng.integers(-127, 128, (9, 21)).astype(np.int8)
-    packed = nine_taps(weights, np.zeros(21, np.int32), np.ones(21, np.float32))
-    assert packed.size == 2 * (64 + 28) + 9 * 21
+    packed = nine_taps(weights, np.zeros(21, np.int32), np.ones(21, np.float32), 16)
+    assert packed.size == (4 + 4 + 9) * 21
 
 
 def test_a_table_holds_offset_row_and_column_of_every_input() -> None:

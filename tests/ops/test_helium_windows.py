@@ -1,4 +1,4 @@
-"""Cases of depthwise windows whose columns are copied: glowc/kernels/mve/depthwise.py."""
+"""Cases of depthwise windows that are printed: glowc/kernels/mve/depthwise.py."""
 
 from __future__ import annotations
 
@@ -32,6 +32,25 @@ def kernel_cases() -> Iterator[Case]:
         yield geometry(rng, h=3, w=40, **base, **far, label=f"columns {dilation} apart")
     for k in ((15, 17), (16, 16)):  # 255 weights of -128 are summed in 16 bits
         yield geometry(rng, h=3, w=4, **base, k=k, pads=(7, 8, 8, 8), extreme=True, x_zp=3, label=f"window {k}")
+    yield from nine_cases()
+
+
+def nine_cases() -> Iterator[Case]:
+    """Nine taps: by lines and by scales, with limits and without, with and without channels that are left."""
+    rng = np.random.default_rng(9)
+    for c, clamp, stride in itertools.product((16, 23, 96, 103), ((-128, 127), (-80, 90)), (1, 2)):
+        base: dict[str, Any] = {"c": c, "out_c": c, "group": c, "stride": (stride, stride), "clamp": clamp}
+        yield geometry(
+            rng, h=4, w=7, **base, pads=(1, 1, 1, 1), dilation=(1, stride), label=f"nine taps of {c}, {clamp}"
+        )
+
+
+def test_nine_taps_have_cases_of_all_kinds() -> None:
+    plans = [depthwise.prepare(case.arrays, case.instr).plan for case in nine_cases()]
+    single = [(plan.nine, plan.blocks) for plan in plans if plan.nine is not None and plan.merged == 1]
+    kinds = {(nine.number > 0, nine.clamped, blocks > 0) for nine, blocks in single}
+    assert kinds == set(itertools.product((False, True), repeat=3))
+    assert any(plan.merged > 1 for plan in plans)
 
 
 @pytest.mark.parametrize(("k", "dilation", "path"), [

@@ -139,6 +139,9 @@ static void fetch(struct block *block) {
 static void on_block(unsigned int vcpu_index, void *userdata) {
   (void)vcpu_index;
   struct block *block = userdata;
+  if (running != NULL && running->end == block->begin + 2) { /* QEMU looked ahead at an instruction across two pages */
+    running->end = block->begin;
+  }
   if (running != NULL && running->end != block->begin) {
     running->taken++;
   }

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from glowc.asm.write import quoted
 from glowc.kernels.base import Prepared, plan_of
 from glowc.kernels.common.constants import WEIGHTED, LayerPlan
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import columns, with_scales
-from glowc.kernels.common.header_numbers import header_number
-from glowc.kernels.common.straight import Line, straight
+from glowc.kernels.common.straight import straight
 from glowc.kernels.features import numbers
 from glowc.kernels.mve import window_tile
-from glowc.kernels.mve.shared import FAST, GROUP, has_codes, is_clamped
+from glowc.kernels.mve.shared import FAST, has_codes, is_clamped
 from glowc.kernels.mve.stream import VECTOR, end_arrays, folded_bias, streamed
 from glowc.kernels.shapes import Conv
 from glowc.kernels.tile_features import inside
@@ -30,7 +30,7 @@ _MOST_TAPS = 255  # whose weights fit 16 bits when they are summed
 _MOST_STEP = 508  # bytes
 _COPIED_BYTES = 4096
 _PER_ROW, _PER_RESULT, _PER_COLUMN, _PER_COPY, _PER_CALL, _PER_TAP = 3, 45, 5, 30, 100, 6  # instructions
-_PER_NINE, _PER_REPEAT = 85, 150  # of a vector of nine taps
+_PER_REPEAT, _PER_VISIT, _PER_RUN, _PER_NINE_ROW = 150, 20, 60, 60  # of nine taps
 _ORDER = [*range(0, 16, 4), *range(2, 16, 4), *range(1, 16, 4), *range(3, 16, 4)]
 
 
@@ -50,22 +50,39 @@ class Code:
     block: int
 
 
+@dataclass(frozen=True, slots=True)
+class Nine:
+    """The assembly of nine taps of 16 channels, and of channels that are `left`, which layers without share.
+
+    `clamped`: it reads limits. `number`: what r11 holds, 0: the zero point of the output.
+    """
+
+    block: tuple[str, ...]
+    left: tuple[str, ...]
+    clamped: bool
+    number: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthwisePlan(LayerPlan):
-    """Windows of `k_h` rows, which the C function `run` multiplies: of nine taps (path "nine") or of any ("any").
+    """Windows of `k_h` rows: of nine taps (path "nine"), for which `nine` is printed; any (path "any"), which the C
+    function `run` multiplies.
 
     Of others (path "window") `code` is printed, and columns of as many `pixels` of a row are copied to the scratch at a
     time.
 
-    `merged`: so many pixels are taken as one of as many channels, in `blocks` vectors. Their constants are in the
-    scratch, and after them a pixel outside of the image, which is else the operand `biases`. `offset`: weights have a
-    zero point. Biases and scales are in the stream of weights.
+    `merged`: so many pixels are taken as one of as many channels. The constants of so many `blocks` of 16 channels are
+    in the scratch: all of merged pixels, and after them a pixel outside of the image, which is else the operand
+    `biases`; or of channels that are left. `offset`: weights have a zero point. Biases and scales are in the stream of
+    weights.
     """
 
     numbers: ClassVar[tuple[str, ...]] = ("pixels",)
+    quoted: ClassVar[Callable[[Iterable[str]], str]] = staticmethod(quoted)
 
     k_h: int
-    run: str
+    run: str = ""
+    nine: Nine | None = None
     merged: int = 1
     blocks: int = 0
     offset: bool = False
@@ -73,10 +90,14 @@ class DepthwisePlan(LayerPlan):
     pixels: int = 0
 
     def work(self, instr: Instr) -> Mapping[str, float]:
-        """Count the instructions of windows, and of the copies of their columns; nothing on other paths."""
+        """Count the instructions of windows, and of the copies of their columns; nothing on the path "any"."""
+        shape = Conv.of(instr)
+        if self.nine is not None:
+            row, around = self._nine_row(self.nine, instr)
+            rows = shape.batch * shape.out_h
+            return {"window_insns": rows * row, "plane_insns": rows * around + self.blocks * _PER_REPEAT}
         if self.code is None:
             return {}
-        shape = Conv.of(instr)
         rows = shape.batch * int(inside(numbers(instr), "h").sum())
         outside = shape.batch * shape.out_h * shape.k_h - rows
         whole, left = divmod(shape.out_c, VECTOR)
@@ -93,10 +114,22 @@ class DepthwisePlan(LayerPlan):
         }
 
     def row_waste(self, instr: Instr) -> float:
-        """Each call of merged pixels makes their constants."""
+        """Each call makes the constants that are in the scratch."""
+        if self.nine is None:
+            return 1.0
+        rows, row, again = instr.int_("out_h"), sum(self._nine_row(self.nine, instr)), self.blocks * _PER_REPEAT
+        return rows * (row + again) / (rows * row + again)
+
+    def _nine_row(self, nine: Nine, instr: Instr) -> tuple[int, int]:
+        """Return the instructions of the windows of a row, and those around them."""
         shape = Conv.of(instr)
-        row, again = -(-shape.out_w * shape.out_c // VECTOR) * _PER_NINE, self.blocks * _PER_REPEAT
-        return shape.out_h * (row + again) / (shape.out_h * row + again)
+        middle = int((inside(numbers(instr), "w") == shape.k_w).sum())
+        rest = middle % self.merged
+        insns, runs = 0, shape.out_w - middle + (middle >= self.merged) + (rest > 0)
+        for visits, pixels in ((shape.out_w - middle, 1), (middle // self.merged, self.merged), (rest > 0, rest)):
+            whole, left = divmod(pixels * shape.out_c, VECTOR)
+            insns += visits * (whole * len(nine.block) + (left > 0) * len(nine.left) + _PER_VISIT)
+        return insns, _PER_NINE_ROW + runs * _PER_RUN
 
 
 def accepts(instr: Instr) -> bool:
@@ -130,29 +163,32 @@ def _nine(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tu
     fixed = straight_form(weights, bias, ends, instr)
     if fixed is None and ends.shifts is not None:
         return None
-    merged, numbers = _merged(Conv.of(instr)), fixed or (bias, ends.words)
-    run = f"glow_mve_dw9{'_fixed' if fixed else ''}{'_clamped' if is_clamped(instr) else ''}"
-    if merged > 1:
-        packed, blocks = [n.reshape(-1).view(np.int8) for n in (*numbers, weights)], -(-merged * bias.size // VECTOR)
-        return np.concatenate(packed), DepthwisePlan(path="nine", k_h=3, run=run, merged=merged, blocks=blocks)
-    return nine_taps(weights, *numbers), DepthwisePlan(path="nine", k_h=3, run=run)
+    merged, numbers, left = _merged(Conv.of(instr)), fixed or (bias, ends.words), bias.size % VECTOR > 0
+    clamped, end = is_clamped(instr), "line" if fixed else "scale"
+    block, rest = (window_tile.nine_lines(end, clamped=clamped, some=some) for some in (False, True))
+    nine = Nine(block, rest, clamped, 1 << window_tile.LINE.shift if fixed else 0)
+    whole = bias.size // VECTOR * VECTOR if merged == 1 else 0
+    blocks = -(-merged * bias.size // VECTOR) if merged > 1 else int(left)
+    plan = DepthwisePlan(path="nine", k_h=3, nine=nine, merged=merged, blocks=blocks)
+    return nine_taps(weights, *numbers, whole), plan
 
 
 def straight_form(
     weights: np.ndarray, bias: np.ndarray, ends: Ends, instr: Instr
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return what sums begin with and mul, int32[C], of weights[taps, C] and inputs of -128 to 127: GLOW_MVE_DW9_FIXED.
+    """Return what sums begin with and mul, int32[C], of weights[taps, C] and inputs of -128 to 127: window_tile.LINE.
 
     None when a channel has none.
     """
     extremes = np.stack([weights.astype(np.int64) * x for x in (-128, 127)])
     sums = bias + extremes.min(0).sum(0), bias + extremes.max(0).sum(0)
-    shift, fraction = (header_number("glow_mve_dw_nine.h", f"GLOW_MVE_DW_{name}") for name in ("SHIFT", "FRACTION"))
     bounds = instr.int_("out_min"), instr.int_("out_max")
-    found = straight(Line(shift, 31, fraction, added=False, halves=False), ends, sums, instr.int_("out_zp"), bounds)
+    found = straight(window_tile.LINE, ends, sums, instr.int_("out_zp"), bounds)
     if not found.found.all():
         return None
-    return (bias.astype(np.int64) * (1 << shift) + found.offset).astype(np.int32), found.mul.astype(np.int32)
+    return (bias.astype(np.int64) * (1 << window_tile.LINE.shift) + found.offset).astype(np.int32), found.mul.astype(
+        np.int32
+    )
 
 
 def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tuple[np.ndarray, DepthwisePlan]:
@@ -161,7 +197,7 @@ def _any(instr: Instr, weights: np.ndarray, bias: np.ndarray, ends: Ends) -> tup
     if not gathered and not offset and _is_printed(shape) and pairs_fit(_in_pairs(weights, shape)):
         packed = any_taps(weights, bias, ends, shape.in_c, halves=True)
         code = _code(shape, "SCALED" if ends.shifts is None else "FACTORS", packed.shape[1])
-        return packed, DepthwisePlan(path="window", k_h=shape.k_h, run="", code=code, pixels=_pixels(shape))
+        return packed, DepthwisePlan(path="window", k_h=shape.k_h, code=code, pixels=_pixels(shape))
     forms = "_gathered" if gathered else "", "_offset" if offset else ""
     run = "glow_mve_dw" + "".join(forms) + ("" if ends.shifts is None else "_factors")
     packed = any_taps(weights, bias, ends, shape.in_c)
@@ -217,24 +253,14 @@ def pairs_fit(weights: np.ndarray) -> bool:
     return not (pairs == -128).all(1).any()
 
 
-def nine_taps(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return the constants of glow_mve_dw9 for weights[9, C]."""
-    blocks = []
-    for c in range(0, bias.size, VECTOR):
-        w = weights[:, c : c + VECTOR]
-        blocks += [_parted(numbers[c : c + VECTOR]) for numbers in (bias, scale)]
-        blocks.append(w.reshape(-1))
-    if bias.size % VECTOR == 1:
-        blocks.append(np.zeros(7, np.int8))  # the last vector of scales is read as a whole
-    return np.concatenate(blocks)
-
-
-def _parted(numbers: np.ndarray) -> np.ndarray:
-    """Return the numbers of up to 16 channels in the order of GLOW_MVE_DW9_BLOCK, as bytes."""
-    count = numbers.size
-    whole = -(-count // GROUP) * GROUP
-    parts = np.pad(numbers, (0, whole - count)).reshape(-1, 4).T[[0, 2, 1, 3]].reshape(-1)
-    return parts[: whole // 4 * 3 + count // 4].view(np.int8)
+def nine_taps(weights: np.ndarray, begins: np.ndarray, ends: np.ndarray, whole: int) -> np.ndarray:
+    """Return the constants of glow_mve_dw9 for weights[9, C]: of `whole` channels in blocks, of others as they are."""
+    parts: list[np.ndarray] = []
+    for c in range(0, whole, VECTOR):
+        of = slice(c, c + VECTOR)
+        parts += [weights[:, of], begins[of][_ORDER], ends[of][_ORDER]]
+    parts += [begins[whole:], ends[whole:], weights[:, whole:]]
+    return np.concatenate([np.ascontiguousarray(part).reshape(-1).view(np.int8) for part in parts])
 
 
 def any_taps(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_c: int, *, halves: bool = False) -> np.ndarray:
@@ -258,12 +284,12 @@ def any_taps(weights: np.ndarray, bias: np.ndarray, ends: Ends, in_c: int, *, ha
 
 
 def scratch_bytes(instr: Instr) -> int:
-    """Return the bytes of the constants of merged pixels and of a pixel outside of the image, or of copied columns."""
+    """Return the bytes of constants, and of a pixel outside of the image if pixels are merged; or of copied columns."""
     plan, shape = plan_of(instr, DepthwisePlan), Conv.of(instr)
     if plan.pixels:
         columns = (plan.pixels - 1) * shape.stride_w + (shape.k_w - 1) * shape.dil_w + 1
         return 4 * VECTOR + VECTOR * shape.k_h * columns
-    return (header_number("glow_mve_dw_nine.h", "GLOW_MVE_DW9_BYTES") + VECTOR) * plan.blocks
+    return (window_tile.NINE_BYTES + VECTOR * (plan.merged > 1)) * plan.blocks
 
 
 LAYER = replace(
