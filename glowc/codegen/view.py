@@ -106,13 +106,14 @@ class FunctionView:
     tile: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Printed:
-    """The text of a function with numbers for its tiles, behind its helpers, and the tiles of its calls."""
+    """The text of a function with numbers for its tiles, the tiles of its calls, and its helpers by name."""
 
     view: FunctionView
     text: str
     tiles: list[tuple[str, ...]]
+    helpers: dict[str, str]
 
     @property
     def has_field(self) -> bool:
@@ -255,7 +256,6 @@ class FunctionTable:
         self._texts: dict[str, _Printed] = {}  # by the text with `_NAME` in it, and numbers for its tiles
         self._calls: Counter[tuple[str, tuple[str, ...]]] = Counter()  # layers by that text and their tiles
         self._helpers = Helpers()
-        self._printed: set[str] = set()  # names of helpers
         self._users: dict[str, list[User]] = {}
 
     @property
@@ -267,11 +267,15 @@ class FunctionTable:
     def definitions(self) -> list[str]:
         """The functions as they are printed, each under a comment that names the layers got so far."""
         known = {struct.name: struct for struct in self.structs}
-        found = []
-        for view, text, tiles in ((p.view, p.text, p.tiles) for p in self._texts.values()):
+        found, printed = list[str](), set[str]()
+        for function in self._texts.values():
+            view = function.view
             struct = known[view.struct.name] if view.struct is not None else None
             comment = function_comment(self._users[view.name], struct)
-            found.append(commented(tidy(with_tiles(text, tiles), struct), view.name, comment))
+            helpers = [text for name, text in function.helpers.items() if name not in printed]
+            printed.update(function.helpers)
+            text = "\n".join([*helpers, with_tiles(function.text, function.tiles)])
+            found.append(commented(tidy(text, struct), view.name, comment))
         return found
 
     @property
@@ -330,11 +334,9 @@ class FunctionTable:
         if self._calls[text, tiles] < 2:
             text, tiles = with_tiles(text, [tiles]), ()
         if text not in self._texts:
-            self._texts[text] = _Printed(FunctionView(name, struct), text.replace(_NAME, name), [])
-        printed, used = self._texts[text], self._helpers.take()
-        new = [helper for named, helper in used.items() if named not in self._printed]
-        self._printed.update(used)
-        printed.text = "\n".join([*new, printed.text])
+            self._texts[text] = _Printed(FunctionView(name, struct), text.replace(_NAME, name), [], {})
+        printed = self._texts[text]
+        printed.helpers.update(self._helpers.take())
         if tiles not in printed.tiles:
             printed.tiles.append(tiles)
         return replace(printed.view, tile=printed.tiles.index(tiles))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -116,4 +116,15 @@ def parse_listing(text: str) -> dict[str, Function]:
                 words[address] = int(operands, 16)
             elif name not in _RAW_DATA:
                 insns.append(Insn(address, name, operands))
-    return {name: Function(name, tuple(code), data) for name, (code, data) in found.items()}
+    owners = {insn.address: name for name, (code, _) in found.items() for insn in code}
+    return {name: Function(name, tuple(_owned(i, owners) for i in code), data) for name, (code, data) in found.items()}
+
+
+def _owned(insn: Insn, owners: Mapping[int, str]) -> Insn:
+    """Return an instruction that names the function which it leads into.
+
+    The nearest symbol, which objdump names, may be a number that the linker script defines.
+    """
+    if insn.target is None or owners.get(insn.target[0], insn.target[1]) == insn.target[1]:
+        return insn
+    return replace(insn, operands=f"{insn.target[0]:x} <{owners[insn.target[0]]}>")

@@ -40,8 +40,10 @@ OWN_KEYS = ("arena_bytes", "weights_bytes")  # whatever the C compiler
 KEYS = (*OWN_KEYS, "stack_bytes", "text_bytes", "insns")
 WORTH_RECORDING = 0.01
 STACK_MARGIN, STACK_MARGIN_BYTES = 0.25, 64
-STACK_MISSED = {("tinymaix_cifar10", "mps3-an547"): 240}
-"""Bytes by which a prediction may miss: its 5x5 convolutions take more than those of other programs."""
+MARK_MARGIN = 1.0
+"""The same above a painted mark: one inference touches less than the most that it may take, which is predicted."""
+STACK_MISSED = {(model, "mps3-an547"): 370 for model in ("mlperf_ic_resnet8", "mlperf_ic_int8")}
+"""Bytes by which a prediction may miss: other convolutions by rows have functions that take more."""
 Budgets = dict[str, dict[str, dict[str, int]]]
 
 HEADER = """\
@@ -83,10 +85,11 @@ def budgeted(report: BenchReport) -> dict[str, int]:
 
 def far_stack(report: BenchReport, margin_bytes: int) -> str:
     """Return how far the predicted stack is from what was measured, nothing where it is near."""
-    estimate = report["stack_bytes_estimate"]
-    taken = report["stack_bound_bytes"] or report["stack_bytes"]
+    estimate, bound = report["stack_bytes_estimate"], report["stack_bound_bytes"]
+    taken = bound or report["stack_bytes"]
     assert taken
-    near = estimate is not None and abs(estimate - taken) <= max(STACK_MARGIN * taken, margin_bytes)
+    below, above = (max(m * taken, margin_bytes) for m in (STACK_MARGIN, STACK_MARGIN if bound else MARK_MARGIN))
+    near = estimate is not None and -below <= estimate - taken <= above
     return "" if near else f"predicted stack {estimate}, measured {taken}"
 
 

@@ -46,6 +46,20 @@ def test_deepest_path_counts_and_not_the_last_one() -> None:
     assert bound(text) == 72
 
 
+def test_what_a_call_into_a_function_names_may_be_a_number_of_the_linker_script() -> None:
+    text = """
+    0 <f>:
+    0: push {r4, lr}
+    2: bl 14 <__stack_size+0x4>
+    6: pop {r4, pc}
+    10 <g>:
+    10: push {r4, r5, r6, lr}
+    14: push {r4, lr}
+    16: pop {r4, pc}
+    """
+    assert bound(text) == 32
+
+
 def test_calls_and_tail_calls_add_what_they_push() -> None:
     text = """
     0 <f>:

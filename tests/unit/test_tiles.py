@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from glowc.codegen.kernels import ArgsStruct, tiles_of, with_tiles
+import pytest
+
+from glowc.board import load_board
+from glowc.codegen import view
+from glowc.codegen.kernels import ArgsStruct, Helpers, identity, tiles_of, with_tiles
+from glowc.compiler.pipeline import compile_model
+from glowc.program.ir import Instr
+from tests.unit.cli_calls import DIGITS
 
 BODY = "void f(void) {{\n  {0}(&q);\n  if (odd) {{\n    {1}({0});\n  }}\n}}\n"
 
@@ -33,3 +40,31 @@ def test_first_row_needs_no_initialiser() -> None:
     struct = ArgsStruct("args_t", (("n", "int32_t"),))
     assert struct.initializer({"n": 3}) == "{.n = 3}"
     assert struct.initializer({"n": 3}, tile=2) == "{.n = 3, .tile = 2}"
+
+
+def test_a_tile_that_comes_later_is_printed_before_the_function_that_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    instrs = compile_model(DIGITS, load_board("mps2-an386")).program.instrs
+    first, other, last = list({identity(i, literal=False): i for i in instrs if not i.is_marker}.values())[:3]
+    layers = [
+        first,
+        first,
+        other,
+        last,
+        last,
+    ]  # `first` and `last` share a text, `other` has the tile of `last` earlier
+    tiles = {id(first): ("", "a"), id(other): ("puts();", "b"), id(last): ("", "b")}
+
+    def rendered(instr: Instr, name: str, helpers: Helpers, *_: object, **__: object) -> str:
+        text, tile = tiles[id(instr)]
+        called = helpers.runtime(f"glow_{tile}", f"static void glow_{tile}(void) {{}}")
+        return f"void {name}(args_t *p) {{\n  {text}\n  glowc_tile_{called}();\n}}\n"
+
+    monkeypatch.setattr(view, "render_function", rendered)
+    table = view.FunctionTable("m", frozenset())
+    table.count(layers)
+    assert len({table.get(layer).name for layer in layers}) == 2
+    code = "\n".join(table.definitions)
+    assert "p->tile == 0 ? glow_a : glow_b" in code
+    for tile in ("glow_a", "glow_b"):
+        assert code.count(f"static void {tile}(") == 1
+        assert code.index(f"static void {tile}(") < code.index("p->tile")
