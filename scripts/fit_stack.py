@@ -61,7 +61,7 @@ SHARED = ROOT.parent / "shared"
 NEAR, NEAR_BYTES = 0.25, 64
 EVERYTHING = "*"
 EVERY = 3  # sample models, one of which is built
-SURE = 0.9  # share of the programs that have no more besides than is said
+SURE, SURE_MARKS = 0.9, 0.5  # share of the programs that have no more besides than is said; marks are below the truth
 GRAIN = 8  # bytes that the stack of a function is a multiple of, and entries that differ by less are one
 NODE = re.compile(r'node: { title: "(?:[^":]*:)?(\w[\w.]*)" label: "[^"]*?\\n(\d+) bytes')
 EDGE = re.compile(r'edge: { sourcename: "(?:[^":]*:)?(\w[\w.]*)" targetname: "(?:[^":]*:)?(\w[\w.]*)"')
@@ -209,16 +209,16 @@ def near(a: int, b: int) -> bool:
     return abs(a - b) <= GRAIN
 
 
-def base_of(programs: Sequence[Taken]) -> list[list[int]]:
+def base_of(programs: Sequence[Taken], sure: float) -> list[list[int]]:
     """Return the bytes that programs of one layer and of several have besides, by -O2 and by -Os: few have more."""
-    return [[most([p for p in programs if p.opt == opt and p.several == several]) for several in (False, True)]
+    return [[most([p for p in programs if p.opt == opt and p.several == several], sure) for several in (False, True)]
             for opt in LEVELS]  # fmt: skip
 
 
-def most(programs: Sequence[Taken]) -> int:
+def most(programs: Sequence[Taken], sure: float) -> int:
     """Return the bytes besides layers that few programs exceed."""
     rest = sorted(p.bytes - p.layers for p in programs)
-    return max(0, rest[int(SURE * (len(rest) - 1))]) if rest else 0
+    return max(0, rest[int(sure * (len(rest) - 1))]) if rest else 0
 
 
 def off(programs: Sequence[Taken], base: Sequence[Sequence[int]]) -> Iterator[tuple[str, str, int, int]]:
@@ -229,12 +229,12 @@ def off(programs: Sequence[Taken], base: Sequence[Sequence[int]]) -> Iterator[tu
             yield p.model, p.opt, predicted, p.bytes
 
 
-def left_out(programs: Sequence[Taken]) -> list[tuple[str, str, int, int]]:
+def left_out(programs: Sequence[Taken], sure: float) -> list[tuple[str, str, int, int]]:
     """Return what `off` yields of each model by the base of all the others."""
     found = []
     for name in sorted({p.model for p in programs}):
         others = [p for p in programs if p.model != name]
-        found += off([p for p in programs if p.model == name], base_of(others))
+        found += off([p for p in programs if p.model == name], base_of(others, sure))
     return found
 
 
@@ -250,9 +250,10 @@ def fit_target(text: str, jobs: int, keys: Sequence[str]) -> None:
     calls = [(text, path, opt, stacks) for opt in LEVELS for path in models()[::EVERY]]
     with ProcessPoolExecutor(jobs) as pool:
         programs = [p for p in pool.map(measured, *zip(*calls, strict=True)) if p is not None]
-    base, last = base_of(programs), known.pop("kernels")
+    sure = SURE if board.cpu.family == "cortex-m" else SURE_MARKS
+    base, last = base_of(programs, sure), known.pop("kernels")
     write({**known, "stack": {"base": base, "kernels": kernels}, "kernels": last}, file)
-    wrong, alone = list(off(programs, base)), left_out(programs)
+    wrong, alone = list(off(programs, base)), left_out(programs, sure)
     below = sum(p.layers + base[p.opt == "size"][p.several] < p.bytes for p in programs)
     print(
         f"{board.cpu.name}: {len(programs)} programs, {len(kernels)} kernels, base {base}; {below} below the truth, "

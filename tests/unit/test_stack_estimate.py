@@ -81,12 +81,12 @@ def test_summary_says_the_estimate_and_what_computes_the_most(glowc: Glowc) -> N
 def test_base_is_what_few_programs_exceed_and_each_is_judged_by_the_others(fitting: ModuleType) -> None:
     programs = [fitting.Taken(f"m{n}", "balanced", True, 100, 100 + 10 * n) for n in range(11)]
     programs.append(fitting.Taken("large", "size", False, 100, 1000))
-    assert fitting.base_of(programs) == [[0, 90], [900, 0]]
+    assert fitting.base_of(programs, 0.9) == [[0, 90], [900, 0]]
     assert list(fitting.off(programs, [[0, 90], [0, 0]])) == [
         ("m0", "balanced", 190, 100), ("m1", "balanced", 190, 110), ("m2", "balanced", 190, 120),
         ("large", "size", 100, 1000),
     ]  # fmt: skip
-    assert ("large", "size", 100, 1000) in fitting.left_out(programs)
+    assert ("large", "size", 100, 1000) in fitting.left_out(programs, 0.9)
 
 
 def test_near_bytes_are_written_once(fitting: ModuleType) -> None:
