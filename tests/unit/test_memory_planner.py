@@ -18,7 +18,7 @@ from test_memory_graphs import (
 )
 
 from glowc.errors import InternalError
-from glowc.memory import Block, Lifetime, MemoryPlan, Overlap, check, plan
+from glowc.memory import Block, Lifetime, MemoryPlan, Overlap, check, fits, plan
 
 
 def checked(blocks: list[Block], overlaps: list[Overlap] | None = None, **options: object) -> MemoryPlan:
@@ -201,3 +201,12 @@ def test_search_without_a_reachable_bound_stops_in_time() -> None:
     start = time.process_time()
     checked(blocks)
     assert time.process_time() - start < 2.0
+
+
+def test_fits_says_yes_only_where_plan_finds_so_small_an_arena() -> None:
+    lives = [(0, 2, 48), (1, 4, 32), (2, 6, 64), (3, 8, 16), (5, 9, 80), (7, 9, 48), (0, 9, 16)]
+    blocks = [Block(f"b{n}", Lifetime(begin, end), size, 8) for n, (begin, end, size) in enumerate(lives)]
+    for count in (3, 5, 7):
+        least = plan(blocks[:count]).arena_bytes
+        assert fits(blocks[:count], (), least)
+        assert not fits(blocks[:count], (), least - 1)
