@@ -22,7 +22,10 @@ SANITIZERS = (
 )
 SAMPLE = int(os.environ.get("GLOWC_SAMPLE", "12"))
 OTHERS = max(1, SAMPLE // 3)
-LEVELS = tuple(os.environ.get("GLOWC_LEVELS", "-O2 -Og -Og -Og -Og -Os -Og -Og -Og").split())
+_USUAL_LEVELS = "-O2 -O0 -Og -O0 -O0 -Os -O0 -O0 -Og"
+LEVELS, _HELIUM_LEVELS = (  # gcc 12 had errors of its own at -O1 in Helium
+    tuple(os.environ.get("GLOWC_LEVELS", levels).split()) for levels in (_USUAL_LEVELS, f"{_USUAL_LEVELS[:-1]}1")
+)
 POOL_BYTES = 1 << 20  # operands of one case on bare metal; the arena region of these boards holds 4 MB
 
 
@@ -183,7 +186,16 @@ MACHINES = (
     Machine("mps2-an505", "mps2-an505", "pool", longer=True, programs=2, literals=2),
     Machine("m4-nofpu", str(_PARTIAL / "m4-nofpu"), "mpu", beyond="mps2-an385", sampled="mps2-an386"),
     Machine("m33-nodsp", str(_PARTIAL / "m33-nodsp"), "pool", beyond="mps2-an385", sampled="mps2-an386"),
-    Machine("mps3-an547", "mps3-an547", "mpu", beyond="mps2-an385", programs=8, literals=3, sampled="mps2-an386"),
+    Machine(
+        "mps3-an547",
+        "mps3-an547",
+        "mpu",
+        levels=_HELIUM_LEVELS,
+        beyond="mps2-an385",
+        programs=12,
+        literals=3,
+        sampled="mps2-an386",
+    ),
     Machine(_AARCH64, "linux-aarch64", "page"),
     Machine(f"{_AARCH64}-a76", "linux-aarch64", "page", cpu="cortex-a76", beyond=_AARCH64),
     Machine(f"{_AARCH64}-i8mm", "linux-aarch64", "page", cpu="armv8.6-i8mm", beyond=f"{_AARCH64}-a76"),

@@ -13,7 +13,7 @@ from tests.kernels.collect import all_cases
 from tests.kernels.machines import machine
 
 LEVELS = {
-    "gcc": ("-O0", "-Og", "-O1", "-O2", "-O3", "-Os"),
+    "gcc": ("-O0", "-O1", "-O2", "-O3", "-Os"),
     "clang": ("-O0", "-O1", "-O3"),
 }  # its others are like these
 MACHINES = ("mps2-an385-m0", "mps2-an385", "mps2-an386", "mps3-an547", "linux-aarch64", "linux-armhf")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glowc.board import cpu_names, load_cpu
+from glowc.board import Cpu, cpu_names, load_cpu
 from glowc.codegen.blob import HEADER as BLOB_HEADER
 from glowc.codegen.headers import RUNTIME_FILES, with_included
 from glowc.kernels.common.reals import SAME_HEADER
@@ -23,7 +23,7 @@ from tests.kernels.machines import WARNINGS
 
 HEADERS = {name: runtime_header(name).read_text(encoding="utf-8") for name in (h.strip('"') for h in runtime_headers())}
 INCLUDE = [f"-I{folder}" for folder in RUNTIME_DIRS]
-ALONE = ("host", "x86-64", "cortex-m0", "cortex-m4", "cortex-m55", "cortex-a53", "armv9-sve2", "cortex-a7")
+ALONE = ("host", "x86-64", "cortex-m0", "cortex-m4", "cortex-m7", "cortex-m55", "cortex-a53", "armv9-sve2", "cortex-a7")
 CLANG = ("host", "armv8.6-i8mm", "cortex-a53", "cortex-a7", "cortex-m0", "cortex-m3", "cortex-m4", "cortex-m55")
 # What assembly reads of a struct is asserted next to it, so a check that is wrong must be an error.
 WRONG = """
@@ -43,11 +43,18 @@ def errors(argv: list[str], sources: Mapping[str, str], folder: Path) -> list[st
     return [line for line in done.stderr.splitlines() if "error" in line] or [""] * done.returncode
 
 
+def included_on(cpu: Cpu) -> list[str]:
+    """Return the headers that bundles for a CPU may have."""
+    variants = [variant for kernel in all_kernels() for variant in variants_of(kernel)]
+    return [*RUNTIME_FILES, *with_included({v.header for v in variants if v.header and v.needs <= cpu.features})]
+
+
 @pytest.mark.parametrize("name", ALONE)
 def test_header_compiles_alone(name: str, tmp_path: Path) -> None:
     cpu = load_cpu(name)
     require_tool(cpu.cc)
-    assert errors(compiler_of(cpu, "gcc"), {header: f'#include "{header}"\n' for header in HEADERS}, tmp_path) == []
+    headers = HEADERS if name == "host" else included_on(cpu)
+    assert errors(compiler_of(cpu, "gcc"), {header: f'#include "{header}"\n' for header in headers}, tmp_path) == []
 
 
 @pytest.mark.parametrize(("name", "compiler"), [*((n, "gcc") for n in cpu_names()), *((n, "clang") for n in CLANG)])

@@ -61,7 +61,7 @@ GLOW_HOT GLOW_THUMB_NOINLINE static void depthwise_dwconv_s8__v7m_tile(const glo
     int32_t s2 = s0;
     for (const int8_t *const *row = d->row; row != rows_end; row++) {
       const int8_t *p = *row + c;
-#if GLOW_THUMB_ASM
+#if GLOW_THUMB_ASM && defined(__OPTIMIZE__) /* at -O0 gcc lacks registers */
       int32_t x;
       int32_t v0;
       int32_t v1;
