@@ -43,8 +43,8 @@ def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
         for end in (least, "v8", "n8", "s8"):
             listing, argument = pixel_tile.tile(8, end, fixed=fixed)
             yield listing, (argument,)
-    for exact in (False, True):
-        listing, argument = row_tile.tile(8, exact=exact)
+    for by, end in (("short", "n8"), ("exact", "n8"), ("scale", "n8"), ("multiplier", "r8"), ("multiplier", "n8")):
+        listing, argument = row_tile.tile(row_tile.RowTile("dual", by, end, steps=8))
         yield listing, (argument,)
     yield winograd_tile.turned()
     yield winograd_tile.input_rows(sums=True)

@@ -300,6 +300,7 @@ def _some_stored(memory: Memory, vector: Words, base: Words, p0: Words) -> tuple
 K = Kind
 ISA: dict[str, Row] = {
     "ldr": Row("ldr {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load(base + np.uint32(i)), early=(0,)),
+    "ldr_wide": Row("ldr.w {w0}, [{r0}, #{i0}]", K.LOAD, lambda m, base, i: m.load(base + np.uint32(i)), early=(0,)),
     "ldr_by": Row("ldr {w0}, [{r0}, {r1}, lsl #{i0}]", K.LOAD,
                   lambda m, base, by, i: m.load(base + (by << np.uint32(i))), early=(0, 1)),
     "ldr_moving": Row("ldr {w0}, [{r0}], #{i0}", K.LOAD, lambda m, base, i: (m.load(base), base + np.uint32(i)),
@@ -348,6 +349,9 @@ ISA: dict[str, Row] = {
     "add_sign": Row("add.w {w0}, {r0}, {r1}, asr #31", K.SHIFTED, lambda a, b: _word(signed(a) + (signed(b) >> 31)),
                     early=(1,)),
     "sub_lsl": Row("sub.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: a - (b << np.uint32(i)), early=(1,)),
+    "sub_asr": Row("sub.w {w0}, {r0}, {r1}, asr #{i0}", K.SHIFTED, lambda a, b, i: _word(signed(a) - (signed(b) >> i)),
+                   early=(1,)),
+    "rsb_lsl": Row("rsb.w {w0}, {r0}, {r1}, lsl #{i0}", K.SHIFTED, lambda a, b, i: (b << np.uint32(i)) - a, early=(1,)),
     "sub": Row("sub.w {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a - b),
     "movs": Row("movs {w0}, #{i0}", K.PLAIN, np.uint32),
     "adds": Row("adds {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a + np.uint32(i)),

@@ -37,11 +37,8 @@
 #else /* the same in C */
 #define GLOW_DSP_GEMM_Q31_LIMITS
 #define GLOW_DSP_GEMM_Q31_ALL
-GLOW_INLINE const uint32_t *glow_dsp_q31_block(const glow_dsp_gemm_t *g, const uint32_t *w, glow_dsp_form_t form,
-                                               int32_t pixel, int8_t *out) {
+GLOW_INLINE const uint32_t *glow_dsp_q31_codes(const glow_dsp_gemm_t *g, const int32_t *sum, const uint32_t *w, int8_t *out) {
   const int32_t zp = (g->out_zp - 1) / 2;
-  int32_t sum[4];
-  w = glow_dsp_sums(sum, g, w, form, pixel);
   for (int32_t c = 0; c < 4; c++) {
     const uint32_t places = (w[0] >> (8 * c)) & 0xFFu;
     out[c] = (int8_t)glow_dsp_q31_code(sum[c], w[1 + c], places, zp, glow_first8(g->low), glow_first8(g->high));
@@ -49,12 +46,8 @@ GLOW_INLINE const uint32_t *glow_dsp_q31_block(const glow_dsp_gemm_t *g, const u
   return w + 5;
 }
 
-GLOW_INLINE void glow_dsp_q31_twin(const glow_dsp_gemm_t *g, glow_dsp_form_t form, int32_t pixel) {
-  glow_dsp_blocks(g, form, pixel, glow_dsp_q31_block);
-}
-
 #define GLOW_DSP_GEMM_Q31(name, form, sign, limits, group_bytes) \
-  GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_q31_twin(g, GLOW_DSP_##form, 0); }
+  GLOW_DSP_UNUSED static void name(const glow_dsp_gemm_t *g) { glow_dsp_twin(g, GLOW_DSP_##form, glow_dsp_q31_codes); }
 #endif
 
 GLOW_DSP_GEMM_Q31(glow_dsp_gemm_q31_dual_r8, DUAL, PLAIN, GLOW_DSP_GEMM_Q31_ALL, "96")

@@ -27,14 +27,14 @@ IMMEDIATES = {
     "strd": (8,), "strb_moving": (1,), "adds": (20,), "movs": (200,), "sub_imm": (20,), "strb_by": (1,), "str_by": (2,),
     "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,), "vldrb_moving": (16,),
     "vldrw_moving": (48,), "ldr_moving": (4,), "ldrd_moving": (8,), "ldm_still": (3,), "strh": (6,), "strh_by": (1,),
-    "count": (2,), "cmp_least": (1 << 29,),
+    "count": (2,), "cmp_least": (1 << 29,), "ldr_wide": (4,), "rsb_lsl": (8,), "sub_asr": (8,),
     "vldrw": (16,), "vldrb_some_moving": (16,), "vstrb_moving": (16,), "vshrnb": (16,),
 }  # fmt: skip
 BASES = {
     "ldr": 0, "ldrd": 0, "ldm": 0, "vldm": 0, "str": 1, "str_moving": 1, "ldr_by": 0, "ldrb": 0, "vldr": 0, "strb": 1,
     "strb_by": 1, "str_by": 1, "ldr_moving": 0, "ldrd_moving": 0, "ldm_still": 0, "strh": 1, "strh_at": 1, "strh_by": 1,
     "strd": 2, "strb_moving": 1, "vldrb": 0, "vldrb_moving": 0, "vldrw_moving": 0, "vldrw": 0, "vldrb_some_moving": 0,
-    "vstrb_moving": 1, "vstrb_some": 1,
+    "vstrb_moving": 1, "vstrb_some": 1, "ldr_wide": 0,
 }  # fmt: skip
 PLACES = {"ldr_by": (1, 4), "strb_by": (2, 8), "str_by": (2, 4), "strh_at": (2, 8), "strh_by": (2, 8)}
 """Which operand is a distance, and beyond all."""

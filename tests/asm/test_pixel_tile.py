@@ -42,7 +42,7 @@ def memories(steps: int, *, fixed: bool) -> dict[str, Memory]:
             scales = np.concatenate((places, rng.integers(0, 2**32, (CASES, 4), dtype=np.uint32)), axis=1)
         blocks.append(np.concatenate((bias, weights, scales), axis=1))
         assert blocks[-1].shape[1] == 4 + inputs + ends
-    fields = {0: 0, 4: 0, 8: 0, 12: 0, 16: BLOCKS, 20: steps * ROUNDS // 2, 24: 7, 40: 0x90909090, 44: 0x50505050}
+    fields = {0: 0, 4: 0, 8: 0, 12: 0, 16: BLOCKS, 20: steps * ROUNDS // 2, 24: 7, 36: 0x90909090, 40: 0x50505050}
     call = np.zeros((CASES, 16), np.uint32)
     for at, value in fields.items():
         call[:, at // 4] = value

@@ -114,7 +114,7 @@ class Machine:
         return 1 if plain or folder in ("", variant.folder) else OTHERS
 
 
-_TWINS = frozenset({"dsp", "dual-issue", "loads-ahead", "thumb"})  # as Cortex-M4F, M7 and M33
+_TWINS = frozenset({"dsp", "dual-issue", "thumb"})  # as Cortex-M4F, M7 and M33
 _AARCH64 = "linux-aarch64"
 _PARTIAL = ROOT / "tests/e2e/boards"
 MACHINES = (

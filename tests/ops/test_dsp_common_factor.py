@@ -103,7 +103,7 @@ def takes(case: Case, form: str) -> bool:
     return plan_in(prepare(variant, case.arrays, case.instr), FcPlan).common
 
 
-@pytest.mark.parametrize("form", ["dsp_units", "dsp_eight"])
+@pytest.mark.parametrize("form", ["dsp", "dsp_eight"])
 @pytest.mark.parametrize("fixed", [True, False])
 def test_layers_whose_outputs_have_one_factor_share_it(form: str, fixed: bool) -> None:
     assert takes(on_steps(FACTOR, RECTIFIED, fixed=fixed), form)
@@ -115,9 +115,9 @@ def test_layers_whose_outputs_have_one_factor_share_it(form: str, fixed: bool) -
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_blocks_of_four_share_a_factor_of_8_places_alone(fixed: bool) -> None:
-    assert not takes(on_steps(FACTOR, RECTIFIED, 10, fixed=fixed), "dsp_units")
-    assert [takes(on_steps(OTHER, SIGNED, fixed=fixed), form) for form in ("dsp_units", "dsp_eight")] == [False, True]
+def test_only_whole_blocks_share_a_factor(fixed: bool) -> None:
+    assert not takes(on_steps(FACTOR, RECTIFIED, 10, fixed=fixed), "dsp")
+    assert all(takes(on_steps(OTHER, SIGNED, fixed=fixed), form) for form in ("dsp", "dsp_eight"))
 
 
 @pytest.mark.parametrize(("places", "taken"), [(22, True), (23, False)])

@@ -15,6 +15,9 @@ from glowc.kernels.registry import variants_of
 from glowc.ops.registry import all_ops  # noqa: F401
 from tests.kernels.case import Case
 from tests.ops.test_dsp_common_factor import ENDS, FACTOR, MOST, OTHER, RECTIFIED, SIGNED, alike, with_another
+from tests.ops.test_dsp_forms import spoiled
+from tests.ops.test_fixed_layers import fixed_cases
+from tests.ops.test_fully_connected import layer
 
 KERNELS = "dsp"
 
@@ -37,6 +40,9 @@ def kernel_cases() -> Iterator[Case]:
     for fixed in (False, True):
         yield large(64, 16, SIGNED, fixed=fixed, factor=OTHER)
     yield reaching(MOST)
+    for number, (inputs, outputs) in enumerate(SIZES):
+        case = layer(np.random.default_rng(number), inputs, outputs, x_zp=number - 3, extreme=number == 4)
+        yield from (case, *fixed_cases(case, number))
 
 
 def reaching(most: int) -> Case:
@@ -75,12 +81,13 @@ def test_rounds_have_four_steps_at_least_and_layers_many_weights(inputs: int, ou
     assert crossed().accepts(alike(FACTOR, RECTIFIED, outputs, inputs=inputs, fixed=False).instr) == taken
 
 
-def test_layers_without_one_factor_are_left_to_others() -> None:
-    """Weights of 4 bits have records where they have it."""
-    assert prepare(crossed(), (case := reaching(MOST + 1)).arrays, case.instr) == UNFIT
+def test_layers_are_dual() -> None:
+    """Weights of 4 bits have records where they are; one factor is not needed."""
+    case = spoiled(layer(np.random.default_rng(2), 272, 16, x_zp=-128), ("large", "none"))
+    assert prepare(crossed(), case.arrays, case.instr) == UNFIT
     for role in ("mul", "shift", "scale"):
         case = with_another(role)
-        assert prepare(crossed(case.instr.kernel), case.arrays, case.instr) == UNFIT
+        assert not plan_in(prepare(crossed(case.instr.kernel), case.arrays, case.instr), FcPlan).common
     case = reaching(MOST)
     prepared = prepare(crossed(), case.arrays, case.instr)
     assert plan_in(prepared, FcPlan).steps == 7

@@ -25,18 +25,21 @@ KERNELS = "dsp"
 
 ENDS = ((3, None), (-128, None), (-128, (-128, 60)), (-4, (-20, 90)))
 SIZES = ((4, 8), (8, 16), (12, 24), (16, 8), (20, 32), (36, 16), (128, 24))  # groups that enter the loop everywhere
+TAILS = ((5, 8), (10, 16), (131, 8), (12, 12), (24, 28), (33, 44), (64, 20))
 
 
 def plain_cases() -> Iterator[Case]:
     """Weights of one form, of others, and of both; sums at 24 bits."""
     rng = np.random.default_rng(53)
-    for (k, n), (y_zp, clamp) in zip(SIZES, itertools.cycle(ENDS)):
+    for (k, n), (y_zp, clamp) in zip((*SIZES, *TAILS), itertools.cycle(ENDS)):
         for x_zp in (-128, 127, 5):
             yield layer(rng, k, n, x_zp=x_zp, y_zp=y_zp, clamp=clamp)
         yield layer(rng, k, n, x_zp=-128, extreme=True)
     for kinds in (("inside",), ("large", "none"), ("negated",), ("signed",), ("none", "none", "none", "clash")):
         yield spoiled(layer(rng, 272, 16, x_zp=-128), kinds)
     yield layer(rng, 20, 8, w_zp=11)
+    yield from (layer(rng, k, 16, w_zp=w_zp) for k, w_zp in ((16, 20), (43, -90), (517, 127)))
+    yield layer(rng, 40, 20, w_zp=-90)
 
 
 def kernel_cases() -> Iterator[Case]:
@@ -52,7 +55,7 @@ def eight(kernel: str = "fc_s8") -> KernelVariant:
 
 @pytest.mark.parametrize(("board", "taken"), [("mps2-an386", True), ("mps2-an500", False), ("mps2-an505", True)])
 def test_eight_outputs_are_not_for_cpus_that_issue_two_at_a_time(board: str, taken: bool) -> None:
-    """They have `paired` layers, which end in a float32 scale; with a multiplier and a shift there are none."""
+    """They have rounds of steps that divide those of a layer; with a multiplier and a shift others are offered too."""
     case = layer(np.random.default_rng(2), 128, 8)
     fixed = next(fixed_cases(case, 1))
     features = load_board(board).cpu.features
@@ -61,9 +64,10 @@ def test_eight_outputs_are_not_for_cpus_that_issue_two_at_a_time(board: str, tak
 
 
 @pytest.mark.parametrize(
-    ("inputs", "outputs", "taken"), [(4, 8, True), (6, 8, False), (8, 12, False), (640, 128, True)]
+    ("inputs", "outputs", "taken"),
+    [(4, 8, True), (3, 8, False), (6, 8, True), (8, 12, True), (8, 4, False), (8, 14, False), (640, 128, True)],
 )
-def test_eight_outputs_are_for_whole_blocks(inputs: int, outputs: int, taken: bool) -> None:
+def test_eight_outputs_are_for_a_block_at_least(inputs: int, outputs: int, taken: bool) -> None:
     assert eight().accepts(layer(np.random.default_rng(2), inputs, outputs).instr) == taken
 
 
@@ -72,7 +76,7 @@ def test_blocks_of_eight_are_dual(kinds: tuple[str, ...], taken: bool) -> None:
     """Weights of 4 bits have records either way, of blocks of the size that the layer has."""
     case = spoiled(layer(np.random.default_rng(2), 272, 16, x_zp=-128), kinds)
     prepared = prepare(eight(), case.arrays, case.instr)
-    assert plan_in(prepared, FcPlan).eight == taken
+    assert (plan_in(prepared, FcPlan).outputs == 8) == taken
     assert eight().records is not None
     found = eight().records(prepared_instr(case.instr, prepared))
     assert (None if found is None else (found.count, found.body)) == ((2, 8 * 68) if taken else None)

@@ -103,7 +103,7 @@ def packed(case: Case, name: str) -> Prepared:
 @pytest.mark.parametrize(
     ("kind", "form"), list(zip(SPOILS, ("dual", "dual", "dual", "dual", "mixed", "mixed", "dual"), strict=True))
 )
-@pytest.mark.parametrize("variant", ["dsp", "dsp_units"])
+@pytest.mark.parametrize("variant", ["dsp", "dsp_eight"])
 def test_form_of_a_layer_is_dual_as_far_as_it_is_exact(kind: str, form: str, variant: str) -> None:
     case = spoiled(layer(np.random.default_rng(5), 270, 8), (kind,))
     assert packed(case, variant).plan.form == form

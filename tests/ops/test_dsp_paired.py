@@ -64,11 +64,6 @@ def scaled_cases() -> Iterator[Case]:
         yield geometry(rng, **base, descending=down, label=f"batch, rows {rows}")
 
 
-@pytest.mark.parametrize(("inputs", "long"), [(127, False), (128, True)])
-def test_fully_connected_layers_of_one_row_of_groups_are_paired(inputs: int, long: bool) -> None:
-    assert ("dsp_paired" in chosen(layer(np.random.default_rng(2), inputs, 8))) == long
-
-
 def m7() -> Cpu:
     return load_board("mps2-an500").cpu
 

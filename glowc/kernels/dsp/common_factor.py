@@ -22,7 +22,8 @@ LEAD = 4
 EXACT = 256
 """Of places: instructions that shift see the lowest byte."""
 
-_SHORT, _LONG = 8, 12
+SHORT, LONG = 8, 12
+"""Places of short forms."""
 _MOST_SUM = 1 << 23
 _MOST_PLACES = 22  # sums of 24 bits and a zero point of eight stay in 32
 _NEAR_MUL = sorted(range(-4, 5), key=abs)
@@ -78,12 +79,12 @@ Search = Callable[[float, int, Steps], CommonFactor | None]
 
 def short(factor: float, zero_point: int, steps: Steps) -> CommonFactor | None:
     """Return a short form of 8 places that has the steps."""
-    return _near(factor, zero_point, steps, _SHORT)
+    return _near(factor, zero_point, steps, SHORT)
 
 
 def short_or_long(factor: float, zero_point: int, steps: Steps) -> CommonFactor | None:
     """Return a short form of 8 places, or of 12, which tell smaller factors apart."""
-    return short(factor, zero_point, steps) or _near(factor, zero_point, steps, _LONG)
+    return short(factor, zero_point, steps) or _near(factor, zero_point, steps, LONG)
 
 
 def short_or_exact(factor: float, zero_point: int, steps: Steps) -> CommonFactor | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in, plan_of
+from glowc.kernels.base import UNFIT, KernelVariant, Prepared, plan_in
 from glowc.kernels.common.factors import FIXED, FIXED_EMPTY, fit
 from glowc.kernels.dsp import conv, depthwise, eight, fully_connected, paired, winograd
 from glowc.kernels.dsp.conv import ConvPlan
@@ -62,8 +62,8 @@ def _conv(plain: KernelVariant) -> KernelVariant:
     return fixed_variant(plain, prepare, "glow_dsp_gemm_q31.h")
 
 
-def _fc(plain: KernelVariant, header: str, *, limited: bool = True) -> KernelVariant:
-    """Return the variant of `plain`; where its functions do not limit codes that is done after them."""
+def _fc(plain: KernelVariant) -> KernelVariant:
+    """Return the variant of `plain`; its functions do not limit codes."""
     assert plain.prepare is not None
     prepare_plain = plain.prepare
 
@@ -71,12 +71,10 @@ def _fc(plain: KernelVariant, header: str, *, limited: bool = True) -> KernelVar
         prepared, end = prepare_plain(constants, instr), fixed_end(instr)
         if prepared == UNFIT:
             return UNFIT
-        plan = plan_in(prepared, FcPlan)
-        end = end if limited else {"v8": "r8", "s8": "n8"}.get(end, end)
-        end = fully_connected.common_end(end) if plan.common else end
-        return replace(prepared, plan=replace(plan, end=end, fixed=True))
+        plan = replace(plan_in(prepared, FcPlan), end={"v8": "r8", "s8": "n8"}.get(end, end), fixed=True)
+        return replace(prepared, plan=plan)
 
-    return fixed_variant(plain, prepare, header)
+    return fixed_variant(plain, prepare, "glow_dsp_fc_q31.h")
 
 
 def _prepare_small(constants: Arrays, instr: Instr) -> Prepared:
@@ -86,11 +84,6 @@ def _prepare_small(constants: Arrays, instr: Instr) -> Prepared:
     ends = factors_of(constants, instr.int_("out_c"))
     plan = depthwise.SmallPlan(offset=instr.int_("w_zp") != 0, fixed=True)
     return Prepared({"mul": ends.muls.astype(np.int32), "shift": ends.places.astype(np.int8)}, plan)
-
-
-def _modest_units(instr: Instr) -> int:
-    """Return 0: where the arena has room for it anyway, but all where weights would take twice the bytes otherwise."""
-    return fully_connected.units_scratch(instr) if plan_of(instr, FcPlan).summed else 0
 
 
 def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> KernelVariant:
@@ -107,12 +100,8 @@ CONV_QUAD = replace(
 WINOGRAD = fixed_variant(winograd.CONV, winograd.prepare_fixed, "glow_dsp_winograd.h")
 WINOGRAD_PAIRED = fixed_variant(winograd.PAIRED, winograd.in_order(winograd.prepare_fixed), "glow_dsp_winograd.h")
 CONV, PAIRED, BATCH = map(_conv, (conv.CONV, paired.PAIRED, paired.BATCH))
-FC = _fc(fully_connected.FC, "glow_dsp_fc_q31.h", limited=False)
-FC_UNITS = replace(_fc(fully_connected.UNITS, "glow_dsp_fc_q31.h"), speed_only=False, modest_bytes=_modest_units)
-FC_EIGHT = replace(
-    _fc(eight.EIGHT, "glow_dsp_fc_eight_q31.h", limited=False), slow_with=frozenset()
-)  # there is no `paired` one
-FC_CROSSED = _fc(paired.CROSSED_FC, "glow_dsp_fc.h", limited=False)
+FC, FC_CROSSED = map(_fc, (fully_connected.FC, paired.CROSSED_FC))
+FC_EIGHT = replace(_fc(eight.EIGHT), slow_with=frozenset())
 
 DEPTHWISE = fixed_variant(depthwise.DEPTHWISE, depthwise.prepare, "glow_dsp_planar.h")
 DEPTHWISE_PAIRED = fixed_variant(depthwise.PAIRED, depthwise.in_order(depthwise.prepare), "glow_dsp_planar.h")
@@ -124,5 +113,5 @@ DEPTHWISE_SMALL = replace(
 VARIANTS = {
     "dwconv_s8q31": (DEPTHWISE, DEPTHWISE_PAIRED, DEPTHWISE_SMALL),
     "conv_s8q31": (CONV, CONV_QUAD, PAIRED, BATCH, WINOGRAD, WINOGRAD_PAIRED),
-    "fc_s8q31": (FC, FC_UNITS, FC_EIGHT, FC_CROSSED),
+    "fc_s8q31": (FC, FC_EIGHT, FC_CROSSED),
 }

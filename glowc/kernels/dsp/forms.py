@@ -47,6 +47,7 @@ class Padded:
     dual: np.ndarray  # bool [O / 2]: the pair may be dual
     low: np.ndarray  # int64 [O]: the least sum of each channel
     high: np.ndarray  # and the greatest
+    totals: np.ndarray  # int64 [O]: of the weights that inputs have
 
     @property
     def sums(self) -> tuple[int, int]:
@@ -58,7 +59,8 @@ class Padded:
         signs = np.where(np.repeat(dual, len(self.signs) // len(dual)), self.signs, 1)
         weights, ends = self.weights * signs[:, None], self.ends.negated(signs)
         low, high = np.minimum(self.low * signs, self.high * signs), np.maximum(self.low * signs, self.high * signs)
-        return replace(self, weights=weights, biases=self.biases * signs, ends=ends, low=low, high=high)
+        biases, totals = self.biases * signs, self.totals * signs
+        return replace(self, weights=weights, biases=biases, ends=ends, low=low, high=high, totals=totals)
 
 
 def summed_groups(weights: np.ndarray, instr: Instr, unit: int = 1) -> int:
@@ -100,7 +102,7 @@ def padded_layer(
     biases[:out_n] = constants["bias"]
     ends = ends_of(constants, out_n).filled(blocks * channels)
     simplify_constant_channels(padded, biases, ends, instr)
-    low, high = _sums(padded, biases, instr)
+    (low, high), totals = _sums(padded, biases, instr), padded.sum(1)
     if summed:
         moves = _moves(padded)[:, None]
         padded = np.concatenate((padded + moves, np.repeat(-moves, summed * GROUP, axis=1)), axis=1)
@@ -108,7 +110,7 @@ def padded_layer(
     bounded = np.maximum(-low, high) < 1 << 31  # of -2^31 there is no other sign
     signs = pair_signs(padded, bounded & (signed and ends.may_be_negative))
     dual = dual_pairs(padded * signs[:, None], np.minimum(low, -high)[0::2], np.maximum(high, -low)[0::2])
-    return Padded(padded, biases, ends, signs, narrow, dual, low, high)
+    return Padded(padded, biases, ends, signs, narrow, dual, low, high, totals)
 
 
 def _sums(weights: np.ndarray, biases: np.ndarray, instr: Instr) -> tuple[np.ndarray, np.ndarray]:

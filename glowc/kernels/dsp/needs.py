@@ -7,7 +7,3 @@ FPU = frozenset({"fpu"})
 
 DUAL_ISSUE = frozenset({"dual-issue"})
 """Two instructions at once, in order: loads of several registers and transfers from the FPU stand alone there."""
-
-LOADS_AHEAD = frozenset({"loads-ahead"})
-"""A single load costs one cycle where its result is used later, as much as one register of several, and long code is no
-slower."""

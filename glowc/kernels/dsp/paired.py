@@ -1,23 +1,22 @@
 """conv_s8 and fc_s8 of `dsp` in the order that a CPU issues two at a time (pixel_tile.py).
 
 Where the weights of a convolution are more than a cache keeps, several pairs of pixels are collected before the
-product: a piece of the weights is then read from flash once for all of them. Dense layers whose outputs have one factor
-have crossed sums (row_tile.py).
+product: a piece of the weights is then read from flash once for all of them. Dense layers are computed in rounds of
+steps that divide theirs (row_tile.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from glowc.kernels.base import UNFIT, Columns, Prepared, plan_of
-from glowc.kernels.dsp import row_tile
-from glowc.kernels.dsp.common_factor import EXACT, LEAD, short_or_exact, short_or_long
+from glowc.kernels.base import UNFIT, Columns, Prepared, plan_in, plan_of
+from glowc.kernels.dsp import fully_connected, row_tile
 from glowc.kernels.dsp.conv import CONV, ConvPlan, collecting, groups_of, prepare, scratch
 from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan
-from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU, LOADS_AHEAD
+from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.pixel_tile import steps_of
-from glowc.kernels.dsp.stream import ending, fours
+from glowc.kernels.dsp.stream import ending
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv, FullyConnected
 from glowc.program.ir import Instr
@@ -28,7 +27,6 @@ _CHUNK = 8192  # bytes of weights that are read for several pairs of pixels
 _LEAST_PAIRS, _PAIRS = 2, 4  # that are collected: of large windows, usually
 _ROOMY_PAIRS = (16, 8, 4, 2, 1)  # that may be collected where there is room: few numbers, for layers that share code
 _FROM_FLASH = 1.6  # of the cycles of a layer whose weights no cache keeps to those predicted
-_ROW = 4 * 32  # inputs that one pass of the loop of glow_dsp_fc_paired.h takes
 _CROSSED_STEPS = 4  # of a round with crossed sums, at least
 _MANY = 1024  # weights for which a function is printed
 _SCRATCH = 16384  # bytes of inputs of these pairs
@@ -104,19 +102,6 @@ def _batch_pixels(instr: Instr) -> int:
     return 2 * plan_of(instr, ConvPlan).pairs
 
 
-def accepts_fc(instr: Instr) -> bool:
-    """Accept so many inputs that most of them come in the long row of groups."""
-    return FC.accepts(instr) and instr.int_("in_k") >= _ROW
-
-
-def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
-    """Prepare fc_s8 with inputs that are multiplied as they are: their zero point is in the biases."""
-    stream = fours(constants["weights"].reshape(instr.int_("out_n"), -1), constants, instr, fold=True)
-    return Prepared(
-        stream.constants, FcPlan(path="direct", form=stream.form, paired=True, tail=instr.int_("in_k") % GROUP != 0)
-    )
-
-
 def accepts_crossed(instr: Instr) -> bool:
     """Accept whole blocks of outputs, inputs in rounds of several steps, and weights that are worth a function."""
     shape = FullyConnected.of(instr)
@@ -125,16 +110,12 @@ def accepts_crossed(instr: Instr) -> bool:
 
 
 def prepare_crossed(constants: Arrays, instr: Instr) -> Prepared:
-    """Prepare fc_s8 with crossed sums, where all outputs are dual and have one factor."""
-    weights = constants["weights"].reshape(instr.int_("out_n"), -1)
-    search = short_or_exact if "mul" in constants else short_or_long
-    stream = fours(weights, constants, instr, fold=True, crossed=True, search=search)
-    if not stream.common:
+    """Prepare fc_s8 in rounds of so many steps, where all outputs are dual."""
+    prepared = fully_connected.prepare(constants, instr)
+    plan = plan_in(prepared, FcPlan)
+    if plan.form != "dual" or plan.summed:
         return UNFIT
-    steps, exact = row_tile.steps_of(instr.int_("in_k")), bool(stream.words[LEAD - 1] >= EXACT)
-    return Prepared(
-        stream.constants, FcPlan(path="direct", form=stream.form, paired=True, common=True, steps=steps, exact=exact)
-    )
+    return replace(prepared, plan=replace(plan, steps=row_tile.steps_of(instr.int_("in_k"))))
 
 
 PAIRED = replace(
@@ -145,16 +126,11 @@ BATCH = replace(
     PAIRED, form="paired_batch", rank=12, accepts=accepts_batch, prepare=prepare_batch, scratch_bytes=batch_scratch,
     spends=spend, columns=Columns(2, whole=_batch_pixels), stated=Stated(macs=0.73, outputs=9),
 )  # fmt: skip
-PAIRED_FC = replace(
-    FC, form="paired", also=FPU | LOADS_AHEAD, rank=11, header="glow_dsp_fc_paired.h", accepts=accepts_fc,
-    prepare=prepare_fc, costs_of="dsp",
-)  # fmt: skip
 CROSSED_FC = replace(
     FC, form="crossed", also=FPU | DUAL_ISSUE, rank=12, accepts=accepts_crossed, prepare=prepare_crossed,
-    costs_of="dsp",
 )  # fmt: skip
 
 VARIANTS = {
     "conv_s8": (PAIRED, BATCH),
-    "fc_s8": (PAIRED_FC, CROSSED_FC),
+    "fc_s8": (CROSSED_FC,),
 }

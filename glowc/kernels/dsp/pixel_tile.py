@@ -21,7 +21,7 @@ CORTEX_M7 = "cortex-m7"
 _USUAL_STEPS = 8  # that most layers can have: they share a function
 _MOST_STEPS = 12
 _FIELDS = {
-    "acts": 0, "stream": 4, "out0": 8, "out1": 12, "blocks": 16, "groups": 20, "out_zp": 24, "low": 40, "high": 44,
+    "acts": 0, "stream": 4, "out0": 8, "out1": 12, "blocks": 16, "groups": 20, "out_zp": 24, "low": 36, "high": 40,
 }  # fmt: skip
 _OUT_END, _ZERO, _ACTS_END, _LOW, _HIGH = range(5)  # words of the frame
 _FRAME_BYTES = 20

@@ -56,7 +56,7 @@ def _scaled_codes(b: Block, sums: Sums, scales: Sequence[Register], end: str, *,
     unsigned = end in ("u8", "v8")
     zero = None if unsigned else b.load(SP, 4 * _ZERO, "limits")
     codes = [b.core() for _ in _PIXELS], [b.core() for _ in _PIXELS]
-    _round(b, sums, scales, codes, dual=dual)
+    rounded_products(b, sums, scales, codes, dual=dual)
     if zero is None:
         for total in (*codes[0], *codes[1]):
             b.change("usat8", total)
@@ -71,14 +71,14 @@ def _scaled_codes(b: Block, sums: Sums, scales: Sequence[Register], end: str, *,
     return _flipped(b, codes) if end == "u8" else _joined(b, codes)
 
 
-def _round(b: Block, sums: Sums, scales: Sequence[Register], codes: Sums, *, dual: bool) -> None:
-    """Multiply the sums by scales and round the products."""
+def rounded_products(b: Block, sums: Sums, scales: Sequence[Register], codes: Sums, *, dual: bool) -> None:
+    """Multiply the sums by scales, two for all pairs of sums or two for each, and round the products."""
     pairs = [b.to_fpu(*both) for both in zip(*sums, strict=True)]
     for even, odd in pairs:
         b.change("vcvt_fixed" if dual else "vcvt", even, imm=(EVEN_BITS,) if dual else ())
         b.change("vcvt", odd)
-    for both in pairs:
-        for real, scale in zip(both, scales, strict=True):
+    for number, both in enumerate(pairs):
+        for real, scale in zip(both, scales[2 * number % len(scales) :], strict=False):
             b.change("vmul", real, scale)
     for real in (real for both in pairs for real in both):
         b.change("vcvtr", real)
@@ -115,7 +115,7 @@ def _line_codes(b: Block, sums: Sums, ends: Sequence[Register], end: str) -> Cod
     def by_scale() -> None:
         for total in sums[1]:
             b.change("add_two", total, begin)
-        _round(b, sums, ends[1:], sums, dual=True)
+        rounded_products(b, sums, ends[1:], sums, dual=True)
         for total in both:
             b.emit("add_lsl", (total,), (start, total), line().fraction)
 

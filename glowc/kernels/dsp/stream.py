@@ -33,6 +33,7 @@ class Stream:
     words: np.ndarray
     form: str
     common: bool = False  # one factor for all channels, in front of the blocks
+    summed: int = 0  # groups of sums of inputs
     lined: bool = False  # most pairs end by lines (glow_dsp_quads_line.h)
 
     @property
@@ -74,12 +75,12 @@ def fours(
     parts = [first, _words(halves), *([layer.ends.words(GROUP)] if common is None else [])]
     lead = run_table(kind, found) if common is None else common.words
     words = np.concatenate((lead, np.concatenate(parts, axis=1).reshape(-1)))
-    return Stream(words, kind, common=common is not None)
+    return Stream(words, kind, common=common is not None, summed=summed)
 
 
 def _first_sums(layer: Padded, dual: np.ndarray, in_zp: int, *, crossed: bool) -> np.ndarray:
     """Return what the sums of each block begin with, int64[B, 4], those of even channels first."""
-    first = (layer.biases - in_zp * layer.weights.sum(1)).reshape(-1, GROUP)[:, (0, 2, 1, 3)]
+    first = (layer.biases - in_zp * layer.totals).reshape(-1, GROUP)[:, (0, 2, 1, 3)]
     first[dual, :2] = 256 * first[dual, :2] + first[dual, 2:]
     if crossed:
         first[dual, 2:] -= products_by_twos(layer.weights[1::2]).reshape(-1, 2)[dual]
