@@ -2,7 +2,8 @@
 
 Steps of loops: OR-tools' CP-SAT finds times that begin a step every so many cycles, as few as the core's units allow,
 with the registers that the loop leaves. Straight runs: simulated annealing of their order by the core's table
-(`glowc.asm.cores`). Both are deterministic; llvm-mca counts what was found (--judge), and is no part of finding it.
+(`glowc.asm.cores`), or the best of many tries of the list scheduler (`glowc.asm.schedule`) for a Cortex-M55. All are
+deterministic; llvm-mca counts what was found (--judge), and is no part of finding it.
 
     python scripts/schedules.py [--seeds 3] [--judge]
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from ortools.sat.python import cp_model
 
+from glowc.asm import schedule
 from glowc.asm.allocate import PLACES, allocate, free_places
 from glowc.asm.cores import CORES
 from glowc.asm.insn import CORE, VECTOR, Insn, Listing, Loop, Register, instructions, read_first
@@ -27,12 +29,13 @@ from glowc.asm.isa import ISA, Kind
 from glowc.asm.order import Orders, Steps, dependences, is_order, ordered, orders_of, pressure
 from glowc.asm.write import text
 from glowc.kernels.dsp import pixel_tile, planar_tile, row_tile, winograd_tile
-from glowc.kernels.mve import window_tile
+from glowc.kernels.mve import dot_tile, pair_tile, window_tile
 from glowc.machine.cycles.mca import MODELS, block_cycles
 
 FOLDER = Path(__file__).parent.parent / "boards" / "_schedules"
 WIDTH, HORIZON, SECONDS = 2, 3, 60
 ITERATIONS, NEAR = 40_000, 12
+TRIES = 400
 LONG = 18  # instructions of a loop without steps
 _SLOTS = {Kind.MULTIPLY: (1, 1), Kind.LOAD: (0, 1)}  # what begins second of two, or first or second; all else first
 
@@ -97,9 +100,42 @@ def runs_of(core: str) -> Iterator[Run]:
             yield Run(window_tile.row(taps, 16), frozenset())
         for end in window_tile.ENDS:
             yield Run(window_tile.nine(end, clamped=False, some=False)[0], frozenset())
+        yield from pixel_runs()
         return
     for listing, _ in listings():
         yield from runs(listing)
+
+
+def pixel_runs() -> Iterator[Run]:
+    """Yield what is repeated of products of few inputs, of one segment of three or four pieces, too."""
+    sizes, ends = (16, 32, 48), ("scaled", "fixed", "rectified")
+    for inputs, end, clamped in itertools.product(sizes, ends, (False, True)):
+        _, *ways = pair_tile.Run(inputs=inputs, end=end, clamped=clamped).runs
+        yield from (Run(way, frozenset()) for way in ways[::2])
+    for run, clamped in itertools.product((40, 48, 64), (False, True)):
+        yield from (Run(way, frozenset()) for way in pair_tile.Unrolled(run=run, clamped=clamped).runs[1:3])
+
+
+def segments() -> Iterator[tuple[Insn, ...]]:
+    """Yield what is repeated of products of segments of inputs."""
+    for count, run, clamped in itertools.product(range(1, 7), range(16, 129, 8), (False, True)):
+        if (5 if count == 1 else 2) <= count * -(-run // 16) <= (12 if run % 16 else 8 if count == 1 else 6):
+            yield from pair_tile.Unrolled(segments=count, run=run, clamped=clamped).runs[1:3]
+
+
+def dots() -> Iterator[tuple[Insn, ...]]:
+    """Yield what steps of matrix products do."""
+    for pixels, end in itertools.product((2, 1), ("scaled", "fixed", "rectified", "shared")):
+        yield from dot_tile.Dot(pixels, end).runs
+
+
+def tries(known: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the best tries of the list scheduler, of those groups that have none yet."""
+    found = dict[str, int]()
+    for run, kept in itertools.chain(((run, ()) for run in segments()), ((run, dot_tile.KEPT) for run in dots())):
+        if (group := run[0].group) not in found:
+            found[group] = known[group] if group in known else schedule.tried(run, range(TRIES), kept)[0]
+    return found
 
 
 def times(loop: Loop, every: int) -> tuple[int, ...] | None:
@@ -161,7 +197,9 @@ def steps(loop: Loop) -> Steps:
 
 
 def cycles(insns: Sequence[Insn], core: str) -> int:
-    """Return the cycles of a run, up to its last result."""
+    """Return the cycles of a run: up to its last result, or on a Cortex-M55 those of one that is repeated."""
+    if core == window_tile.CORTEX_M55:
+        return schedule.cycles(insns)
     pipeline = CORES[core]()
     for insn in insns:
         pipeline.issue(insn)
@@ -201,7 +239,9 @@ def written(found: Orders) -> str:
     rows = [f"    {json.dumps(group)}: {json.dumps(order)}" for group, order in sorted(found.runs.items())]
     times_of = {g: {"width": s.width, "every": s.every, "places": s.places} for g, s in sorted(found.steps.items())}
     lines = [f"    {json.dumps(group)}: {json.dumps(row)}" for group, row in times_of.items()]
-    return '{\n  "runs": {\n' + ",\n".join(rows) + '\n  },\n  "steps": {\n' + ",\n".join(lines) + "\n  }\n}\n"
+    tried_ones = [f"    {json.dumps(group)}: {number}" for group, number in sorted(found.tries.items())]
+    parts = (("runs", rows), ("steps", lines), ("tries", tried_ones))
+    return "{\n" + ",\n".join(f'  "{name}": {{\n' + ",\n".join(some) + "\n  }" for name, some in parts) + "\n}\n"
 
 
 def judge(core: str, orders: Orders) -> Mapping[str, float]:
@@ -233,13 +273,13 @@ def completed(core: str, known: Orders, seeds: int) -> Orders:
         if (group := run.insns[0].group) in known.runs and is_order(run.insns, known.runs[group]):
             found_runs[group] = known.runs[group]
             continue
-        tries = {
+        times_of = {
             order: cycles([run.insns[n] for n in order], core)
             for order in (annealed(run, core, seed) for seed in range(seeds))
         }
-        found_runs[group] = min(tries, key=tries.__getitem__)
-        print(group, [*tries.values()], flush=True)
-    return Orders(found_runs, found_steps)
+        found_runs[group] = min(times_of, key=times_of.__getitem__)
+        print(group, [*times_of.values()], flush=True)
+    return Orders(found_runs, found_steps, tries(known.tries) if core == window_tile.CORTEX_M55 else {})
 
 
 def main() -> None:

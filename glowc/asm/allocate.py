@@ -22,18 +22,19 @@ _ADJACENT = ("vldm", "vmov_pair")
 
 
 def allocate(
-    listing: Listing, fixed: Mapping[Register, int], low: Sequence[Kind] = (Kind.LOAD,), fpu: int = _UNSAVED_FPU
-) -> Listing:
+    listing: Listing, fixed: Mapping[Register, int], low: Sequence[Kind] = (Kind.LOAD,), fpu: int = _UNSAVED_FPU,
+    kept: Sequence[Register] = (),
+) -> Listing:  # fmt: skip
     """Return the listing with places; `fixed` gives those of its inputs. InternalError where registers run out.
 
     Registers in instructions of the kinds `low` come from the low ones, which short instructions name. `fpu`: registers
-    of the FPU, where some that are saved may be taken after all others.
+    of the FPU, where some that are saved may be taken after all others. `kept`: places that have values all the time.
     """
     order = list(instructions(listing))
     times = _times(order, _ways(listing))
     places = {r: Register(r.bank, n, virtual=False) for r, n in fixed.items()}
     low_ones = {r for insn in order if ISA[insn.op].kind in low for r in (*insn.reads, *insn.writes)}
-    numbers_of = {**{bank: free_places(order, bank) for bank in PLACES}, FPU: range(fpu)}
+    numbers_of = {**{bank: free_places(order, bank, kept) for bank in PLACES}, FPU: range(fpu)}
     for insn in order:
         for bank, numbers in numbers_of.items():
             wanted = [r for r in insn.writes if r.virtual and r.bank == bank and r not in places]
@@ -57,9 +58,10 @@ def _chosen(free: Sequence[int], count: int, *, adjacent: bool, from_below: bool
     return free[:count] if from_below else free[-count:]
 
 
-def free_places(insns: Sequence[Insn], bank: str) -> Sequence[int]:
-    """Return the places of a bank that instructions do not name."""
-    named = {r.number for insn in insns for r in (*insn.reads, *insn.writes) if r.bank == bank and not r.virtual}
+def free_places(insns: Sequence[Insn], bank: str, kept: Sequence[Register] = ()) -> Sequence[int]:
+    """Return the places of a bank that instructions do not name, and that are not kept."""
+    registers = (*kept, *(r for insn in insns for r in (*insn.reads, *insn.writes)))
+    named = {r.number for r in registers if r.bank == bank and not r.virtual}
     return [n for n in PLACES[bank] if n not in named]
 
 

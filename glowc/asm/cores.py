@@ -70,8 +70,13 @@ class DualIssue:
 _VECTOR_UNITS: Mapping[Kind, Kind] = {
     Kind.VECTOR_LOAD: Kind.VECTOR_LOAD, Kind.VECTOR_STORE: Kind.VECTOR_LOAD,
     Kind.VECTOR_MULTIPLY: Kind.VECTOR_MULTIPLY, Kind.VECTOR: Kind.VECTOR, Kind.VECTOR_NARROW: Kind.VECTOR,
+    Kind.VECTOR_SHIFT: Kind.VECTOR, Kind.VECTOR_FILL: Kind.VECTOR_MULTIPLY,
 }  # fmt: skip
-_VECTOR_LATENCY: Mapping[Kind, int] = {Kind.VECTOR_MULTIPLY: 2, Kind.VECTOR_NARROW: 3}
+_VECTOR_LATENCY: Mapping[Kind, int] = {
+    Kind.LOAD: 2, Kind.LOAD_MANY: 2, Kind.VECTOR_MULTIPLY: 2, Kind.VECTOR_SHIFT: 2, Kind.VECTOR_FILL: 2,
+    Kind.VECTOR_NARROW: 3,
+}  # fmt: skip
+_ADDRESS = 4  # cycles by which a vector of places is needed sooner
 
 
 @dataclass(slots=True)
@@ -83,18 +88,29 @@ class SingleIssue:
     free: dict[Kind, int] = field(default_factory=dict)
     ready: dict[Register, int] = field(default_factory=dict)
 
+    def begin(self, insn: Insn) -> int:
+        """Return when an instruction would begin."""
+        row, unit = ISA[insn.op], _VECTOR_UNITS.get(ISA[insn.op].kind)
+        before = row.text.count("\n")  # instructions: VPST, the first one of two
+        free = 0 if unit is None else self.free.get(unit, 0) + before * (row.kind is Kind.VECTOR_FILL)
+        ready = (self.ready.get(r, 0) + _ADDRESS * (k in row.early) for k, r in enumerate(insn.reads))
+        return max(self.time + 1 + before, free, self.ends - latency(insn), *ready)
+
     def issue(self, insn: Insn) -> int:
         """Begin the next instruction; return the cycle."""
-        row = ISA[insn.op]
-        unit = _VECTOR_UNITS.get(row.kind, row.kind)
-        self.time += row.text.count("\n")  # VPST
-        self.time = max(self.time + 1, self.free.get(unit, 0), *(self.ready.get(r, 0) for r in insn.reads))
-        if row.kind in _VECTOR_UNITS:
-            self.free[unit] = self.time + 2
+        kind = ISA[insn.op].kind
+        self.time = self.begin(insn)
+        if kind in _VECTOR_UNITS:
+            self.free[_VECTOR_UNITS[kind]] = self.time + 2 - (kind is Kind.VECTOR_FILL)
         for r in insn.writes:
-            self.ready[r] = self.time + _VECTOR_LATENCY.get(row.kind, 1)
+            self.ready[r] = self.time + latency(insn)
         self.ends = max([self.ends, *(self.ready[r] for r in insn.writes)])
         return self.time
+
+
+def latency(insn: Insn) -> int:
+    """Return after how many cycles a Cortex-M55 can use what an instruction writes."""
+    return _VECTOR_LATENCY.get(ISA[insn.op].kind, 1)
 
 
 CORES: Mapping[str, Callable[[], DualIssue | SingleIssue]] = {"cortex-m7": DualIssue, "cortex-m55": SingleIssue}

@@ -27,6 +27,10 @@ class Register:
             return f"{self.bank.upper()}{self.number}"
         return "lr" if (self.bank, self.number) == (CORE, _LR) else f"{self.bank}{self.number}"
 
+    def __format__(self, half: str) -> str:
+        """Return the name, or that of the "low" or "high" half of a vector."""
+        return f"d{2 * self.number + (half == 'high')}" if half else str(self)
+
 
 FLAGS = Register(FLAG, 0, virtual=False)
 SP = Register(STACK, 13, virtual=False)

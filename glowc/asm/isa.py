@@ -37,6 +37,7 @@ class Kind(Enum):
     MOVE, MOVE_PAIR, FLOAT = "move to or from the FPU", "two moves", "float"
     VECTOR_LOAD, VECTOR_STORE = "load a vector", "store a vector"
     VECTOR_MULTIPLY, VECTOR, VECTOR_NARROW = "multiply or convert vectors", "vectors", "narrow vectors"
+    VECTOR_SHIFT, VECTOR_FILL = "shift vectors by vectors", "make a vector of words"
 
 
 MEMORY = (Kind.LOAD, Kind.LOAD_MANY, Kind.STORE, Kind.STORE_MOVING, Kind.VECTOR_LOAD, Kind.VECTOR_STORE)
@@ -185,7 +186,7 @@ def _stored_half(memory: Memory, value: Words, address: Words) -> tuple[Words, .
 
 
 def _counted(a: Words, step: int) -> tuple[Words, Words]:
-    total = a + np.uint32(step)
+    total = a + np.uint32(step & 0xFFFFFFFF)
     return total, np.asarray(total == 0, np.uint32)
 
 
@@ -215,6 +216,13 @@ def _vector(memory: Memory, base: Words) -> Words:
     return np.stack([memory.load(base + np.uint32(4 * k)) for k in range(4)], axis=1)
 
 
+def _widened(memory: Memory, base: Words, kind: type[np.signedinteger[Any]]) -> Words:
+    """Return adjacent bytes as lanes of a kind."""
+    count = 16 // np.dtype(kind).itemsize
+    lanes = np.stack([memory.load_byte(base + np.uint32(k)) for k in range(count)], axis=1)
+    return lanes.astype(np.uint8).view(np.int8).astype(kind).view(np.uint32)
+
+
 def _lanes(vector: Words, kind: type[np.signedinteger[Any]], first: int, step: int) -> Longs:
     """Return every `step`-th of the lanes of a kind, from the first."""
     return np.ascontiguousarray(vector).view(kind)[:, first::step].astype(np.int64)
@@ -241,8 +249,20 @@ def _vmla(total: Words, a: Words, factor: Words) -> Words:
     return _word(signed(total) + signed(a) * signed(factor)[:, None])
 
 
-def _vqdmulh(a: Words, b: Words) -> Words:
-    return _word(np.clip(signed(a) * signed(b) >> 31, _LEAST, _MOST))
+def _vqdmulh(a: Words, b: Words, half: int = 0) -> Words:
+    return _word(np.clip(signed(a) * signed(b) + half >> 31, _LEAST, _MOST))
+
+
+def _vrshl(a: Words, by: Words) -> Words:
+    """Shift by the signed low bytes of lanes: to the left, or to the right with a rounding half."""
+    places = by.astype(np.uint8).view(np.int8).astype(np.int64)
+    right = np.minimum(-np.minimum(places, 0), 33)
+    half = np.where(right > 0, np.left_shift(np.int64(1), np.maximum(right - 1, 0)), 0)
+    return _word(np.where(places >= 0, signed(a) << np.clip(places, 0, 32), signed(a) + half >> right))
+
+
+def _vmladav(a: Words, b: Words, kind: type[np.signedinteger[Any]]) -> Words:
+    return _word((_lanes(a, kind, 0, 1) * _lanes(b, kind, 0, 1)).sum(1))
 
 
 def _narrowed(changed: Words, lanes: Longs, kind: type[np.signedinteger[Any]], first: int) -> Words:
@@ -267,8 +287,16 @@ def _cut(value: Longs) -> Longs:
     return np.asarray(value & 0xFFFF, np.uint16).view(np.int16).astype(np.int64)
 
 
+def _saturated(a: Longs, b: Longs) -> Longs:
+    return np.asarray(np.clip(a + b, -(1 << 15), (1 << 15) - 1))
+
+
 def _of_bytes(of: np.ufunc, a: Words, b: Words) -> Words:
     return _of_lanes(of(_lanes(a, np.int8, 0, 1), _lanes(b, np.int8, 0, 1)), np.int8)
+
+
+def _of_halves(of: Callable[[Longs, Longs], Longs], a: Words, b: Words) -> Words:
+    return _of_lanes(of(_lanes(a, np.int16, 0, 1), _lanes(b, np.int16, 0, 1)), np.int16)
 
 
 def _taken(p0: Words) -> NDArray[np.bool_]:
@@ -287,6 +315,18 @@ def _vector_stored(memory: Memory, vector: Words, base: Words) -> None:
 
 def _vector_stored_moving(memory: Memory, vector: Words, base: Words, step: int) -> Words:
     _vector_stored(memory, vector, base)
+    return base + np.uint32(step)
+
+
+def _stored_at(memory: Memory, vector: Words, base: Words, places: Words) -> tuple[Words, ...]:
+    for lane, place in zip(_lanes(vector, np.int16, 0, 1).T, _lanes(places, np.int16, 0, 1).T, strict=True):
+        memory.store_byte(base + place.astype(np.uint16), lane.astype(np.uint32))
+    return ()
+
+
+def _stored_bytes_moving(memory: Memory, vector: Words, base: Words, step: int) -> Words:
+    for lane in range(4):
+        memory.store_byte(base + np.uint32(lane), vector[:, lane])
     return base + np.uint32(step)
 
 
@@ -400,12 +440,28 @@ ISA: dict[str, Row] = {
     "cmp": Row("cmp {r0}, {r1}", K.PLAIN, lambda a, b: np.asarray(a == b, np.uint32)),
     "cmp_least": Row("cmp.w {r0}, #{i0}", K.PLAIN, lambda a, i: np.asarray(a >= np.uint32(i), np.uint32)),
     "cmp_zero": Row("cmp {r0}, #0", K.PLAIN, lambda a: np.asarray(signed(a) < 0, np.uint32)),
-    "vldrb": Row("vldrb.8 {w0}, [{r0}]", K.VECTOR_LOAD, _vector),
+    "vldrb": Row("vldrb.8 {w0}, [{r0}, #{i0}]", K.VECTOR_LOAD,
+                 lambda m, base, i: _vector(m, base + np.uint32(i & 0xFFFFFFFF))),
+    "vldrb_s16": Row("vldrb.s16 {w0}, [{r0}, #{i0}]", K.VECTOR_LOAD,
+                     lambda m, base, i: _widened(m, base + np.uint32(i & 0xFFFFFFFF), np.int16)),
+    "vldrb_s16_moving": Row("vldrb.s16 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
+                            lambda m, base, i: (_widened(m, base, np.int16), base + np.uint32(i))),
+    "vldrb_s32": Row("vldrb.s32 {w0}, [{r0}, #{i0}]", K.VECTOR_LOAD,
+                     lambda m, base, i: _widened(m, base + np.uint32(i), np.int32)),
     "vldrw": Row("vldrw.32 {w0}, [{r0}, #{i0}]", K.VECTOR_LOAD,
                  lambda m, base, i: _vector(m, base + np.uint32(i & 0xFFFFFFFF))),
+    "vldrb_to": Row("vldrb.8 {w0}, [{r0}, #{i0}]!", K.VECTOR_LOAD,
+                    lambda m, base, i: (_vector(m, base + np.uint32(i)), base + np.uint32(i))),
+    "vstrb_words_moving": Row("vstrb.32 {r0}, [{r1}], #{i0}", K.VECTOR_STORE, _stored_bytes_moving),
+    "vctp": Row("vctp.8 {r0}", K.VECTOR, lambda count: (np.uint32(1) << np.minimum(count, 16)) - np.uint32(1)),
+    "vldrw_to": Row("vldrw.32 {w0}, [{r0}, #{i0}]!", K.VECTOR_LOAD,
+                    lambda m, base, i: (_vector(m, base + np.uint32(i)), base + np.uint32(i))),
+    "vldrb_some": Row("vpstt\nvldrbt.8 {w0}, [{r0}, #{i0}]\nvldrbt.8 {w1}, [{r1}, #{i0}]", K.VECTOR_LOAD,
+                      lambda m, one, two, p0, i: tuple(_some(m, base + np.uint32(i), p0) for base in (one, two))),
     "vldrb_some_moving": Row("vpst\nvldrbt.8 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
                              lambda m, base, p0, i: (_some(m, base, p0), base + np.uint32(i))),
     "vstrb_moving": Row("vstrb.8 {r0}, [{r1}], #{i0}", K.VECTOR_STORE, _vector_stored_moving),
+    "vstrb_places": Row("vstrb.16 {r0}, [{r1}, {r2}]", K.VECTOR_STORE, _stored_at, early=(2,)),
     "vstrb_some": Row("vpst\nvstrbt.8 {r0}, [{r1}]", K.VECTOR_STORE, _some_stored),
     "vldrb_moving": Row("vldrb.8 {w0}, [{r0}], #{i0}", K.VECTOR_LOAD,
                         lambda m, base, i: (_vector(m, base), base + np.uint32(i))),
@@ -413,6 +469,17 @@ ISA: dict[str, Row] = {
                         lambda m, base, i: (_vector(m, base), base + np.uint32(i))),
     "vmullb": Row("vmullb.s8 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY, lambda a, b: _vmull(a, b, 0)),
     "vmullt": Row("vmullt.s8 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY, lambda a, b: _vmull(a, b, 1)),
+    "vmladav_s8": Row("vmladav.s8 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY, lambda a, b: _vmladav(a, b, np.int8)),
+    "vmladava_s8": Row("vmladava.s8 {w0}, {r1}, {r2}", K.VECTOR_MULTIPLY,
+                       lambda total, a, b: total + _vmladav(a, b, np.int8)),
+    "vmladav_s16": Row("vmladav.s16 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY, lambda a, b: _vmladav(a, b, np.int16)),
+    "vmladava_s16": Row("vmladava.s16 {w0}, {r1}, {r2}", K.VECTOR_MULTIPLY,
+                        lambda total, a, b: total + _vmladav(a, b, np.int16)),
+    "vmov_four": Row("vmov {w0:low}, {r0}, {r1}\nvmov {w0:high}, {r2}, {r3}", K.VECTOR_FILL,
+                     lambda a, b, c, d: np.stack((a, b, c, d), axis=1)),
+    "vqrdmulh": Row("vqrdmulh.s32 {w0}, {r0}, {r1}", K.VECTOR_MULTIPLY, lambda a, b: _vqdmulh(a, b, 1 << 30)),
+    "vshr": Row("vshr.s32 {w0}, {r0}, #{i0}", K.VECTOR, lambda a, i: _word(signed(a) >> i)),
+    "vrshl": Row("vrshl.s32 {w0}, {r0}, {r1}", K.VECTOR_SHIFT, _vrshl),
     "vqdmlah": Row("vqdmlah.s32 {w0}, {r1}, {r2}", K.VECTOR_MULTIPLY, _vqdmlah),
     "vadd_i16": Row("vadd.i16 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _vadd(a, b, np.int16)),
     "vadd_i32": Row("vadd.i32 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _vadd(a, b, np.int32)),
@@ -431,7 +498,10 @@ ISA: dict[str, Row] = {
     "vqmovnb_s16": Row("vqmovnb.s16 {w0}, {r1}", K.VECTOR_NARROW, lambda changed, a: _vqmovn(changed, a, np.int8, 0)),
     "vqmovnt_s16": Row("vqmovnt.s16 {w0}, {r1}", K.VECTOR_NARROW, lambda changed, a: _vqmovn(changed, a, np.int8, 1)),
     "vqadd_s16": Row("vqadd.s16 {w0}, {r0}, {r1}", K.VECTOR, _vqadd),
+    "vqadd_vectors": Row("vqadd.s16 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _of_halves(_saturated, a, b)),
     "vmax_s8": Row("vmax.s8 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _of_bytes(np.maximum, a, b)),
+    "vmax_s16": Row("vmax.s16 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _of_halves(np.maximum, a, b)),
+    "vmin_s16": Row("vmin.s16 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _of_halves(np.minimum, a, b)),
     "vmin_s8": Row("vmin.s8 {w0}, {r0}, {r1}", K.VECTOR, lambda a, b: _of_bytes(np.minimum, a, b)),
     "bmi": Row("bmi.w 9f", K.BRANCH, lambda negative: ()),
     "bhs": Row("bhs.w 9f", K.BRANCH, lambda least: ()),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import cast
 
@@ -32,10 +32,13 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Of a core: the numbers of the instructions of a run in their order, and when those of steps begin, by group."""
+    """Of a core, by group: the numbers of the instructions of a run in their order, when those of steps begin, and
+    which try of the list scheduler is the best one.
+    """
 
     runs: Mapping[str, tuple[int, ...]]
     steps: Mapping[str, Steps]
+    tries: Mapping[str, int] = field(default_factory=dict)
 
 
 @cache
@@ -43,7 +46,7 @@ def orders_of(core: str) -> Orders:
     """Read the orders found for a core."""
     data = json.loads((data_dir("boards") / "_schedules" / f"{core}.json").read_text(encoding="utf-8"))
     steps = {group: Steps(row["width"], row["every"], tuple(row["places"])) for group, row in data["steps"].items()}
-    return Orders({group: tuple(order) for group, order in data["runs"].items()}, steps)
+    return Orders({group: tuple(order) for group, order in data["runs"].items()}, steps, data["tries"])
 
 
 def ordered(listing: Listing, orders: Orders) -> Listing:

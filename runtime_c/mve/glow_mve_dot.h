@@ -3,10 +3,15 @@
  *
  * They read their constants as one stream of groups of four output channels. With the inputs of a pixel
  * in `segments` of `blocks` times 16 and `tail` more bytes, a group is, segment by segment: per block 4 x 16 weights,
- * then 4 x tail weights; at the end 4 biases (zero point of the input inside) and 4 scales (glow_mve_dot_q31.h: others). A run of inputs is
+ * then 4 x tail weights; at the end 4 biases (zero point of the input inside) and 4 scales. A run of inputs is
  * multiplied by following a list of steps: each says where the inputs of two pixels are and which code takes
  * them; LDM loads all of it and jumps. Accumulators are in even registers, as VMLADAVA wants them. Between steps q2
  * holds the 16 bytes of the stream at r5, so that loads and products take turns from one block to the next.
+ *
+ * Layers may end as those of TensorFlow Lite: by a multiplier and a shift (glow_q31.h). Then 4 multipliers stand in place of
+ * the scales, and after them 4 bytes, the shifts. VQRDMULH gives the upper half of twice the product, rounded half up. VRSHL
+ * by a negative number of places rounds half up again, which is half away from zero after one was taken from what is negative
+ * (fixed); where no code is below the zero point, that makes no difference (rectified).
  */
 #ifndef GLOW_MVE_DOT_H
 #define GLOW_MVE_DOT_H
@@ -63,49 +68,6 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
 
 #define GLOW_MVE_CODE(n, place, label) ".org .Lglow_mve_table" n " + 4 * (" GLOW_TEXT(place) ")\n" ".word " label "f+1\n"
 #define GLOW_MVE_NEXT "ldmia r9!, {r1, r3, r7, pc}\n"
-/* Loads alternate with products, so that each works while the other's result is on its way. */
-#define GLOW_MVE_PAIR_BLOCK(mla) GLOW_MVE_PAIR_BLOCK_AND(mla, "")
-#define GLOW_MVE_PAIR_BLOCK_AND(mla, more) \
-  "vldrb.8 q0, [r1], #16\n" mla " r0, q0, q2\n" "vldrb.8 q1, [r3], #16\n" mla " r2, q1, q2\n" \
-  "vldrb.8 q3, [r5, #16]!\n" mla " r4, q0, q3\n" "vldrb.8 q2, [r5, #16]!\n" mla " r6, q1, q3\n" mla " r8, q0, q2\n" \
-  "vldrb.8 q3, [r5, #16]!\n" mla " r10, q1, q2\n" "vldrb.8 q2, [r5, #16]!\n" mla " r12, q0, q3\n" more \
-  mla " lr, q1, q3\n"
-#define GLOW_MVE_PAIR_TAIL(mla) \
-  "vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
-  "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r2, q1, q2\n" "vldrb.8 q2, [r5]\n" mla " r4, q0, q3\n" \
-  "add r5, r5, r7\n" mla " r6, q1, q3\n" "vldrb.8 q3, [r5]\n" mla " r8, q0, q2\n" "add r5, r5, r7\n" \
-  mla " r10, q1, q2\n" "vldrb.8 q2, [r5]\n" mla " r12, q0, q3\n" mla " lr, q1, q3\n"
-#define GLOW_MVE_PAIR_KEPT(n) \
-  "vmladav.s8 r0, q0, q2\n" "vldrb.8 q3, [r5, #" n "]!\n" "vmladav.s8 r2, q1, q2\n" "vldrb.8 q2, [r5, #" n "]!\n" \
-  "vmladav.s8 r4, q0, q3\n" "vmladav.s8 r6, q1, q3\n" "vldrb.8 q3, [r5, #" n "]!\n" "vmladav.s8 r8, q0, q2\n" \
-  "vmladav.s8 r10, q1, q2\n" "vldrb.8 q2, [r5, #" n "]!\n" "vmladav.s8 r12, q0, q3\n" "vmladav.s8 lr, q1, q3\n"
-#define GLOW_MVE_ONE_BLOCK(mla) \
-  "vldrb.8 q0, [r1], #16\n" mla " r0, q0, q2\n" "vldrb.8 q3, [r5, #16]!\n" mla " r2, q0, q3\n" \
-  "vldrb.8 q2, [r5, #16]!\n" mla " r8, q0, q2\n" "vldrb.8 q3, [r5, #16]!\n" mla " r10, q0, q3\n" \
-  "vldrb.8 q2, [r5, #16]!\n"
-#define GLOW_MVE_ONE_TAIL(mla) \
-  "vctp.8 r7\n" "vpst\n" "vldrbt.8 q0, [r1]\n" "add r5, r5, r7\n" mla " r0, q0, q2\n" \
-  "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r2, q0, q3\n" "vldrb.8 q2, [r5]\n" "add r5, r5, r7\n" \
-  mla " r8, q0, q2\n" "vldrb.8 q3, [r5]\n" "add r5, r5, r7\n" mla " r10, q0, q3\n" "vldrb.8 q2, [r5]\n"
-/* The end of a group, of which loads and products of the next one's first step fill the pauses. */
-#define GLOW_MVE_PAIR_END_FIRST \
-  "ldr r9, [r1, #4]\n" "vmov d0, r2, r6\n" "vmov d1, r10, lr\n" "vmov d2, r0, r4\n" "vmov d3, r8, r12\n" \
-  "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vadd.i32 q1, q1, q2\n" "vcvt.f32.s32 q1, q1\n" \
-  "vldrw.32 q3, [r5, #16]\n" "vmul.f32 q1, q1, q3\n" "ldrd r1, r3, [r9], #16\n" "vmul.f32 q0, q0, q3\n" \
-  "vldrb.8 q4, [r1], #16\n" "vcvtn.s32.f32 q0, q0\n" "vldrb.8 q2, [r3], #16\n" "vcvtn.s32.f32 q1, q1\n" \
-  "vldrb.8 q3, [r5, #32]!\n" "vmladav.s8 r2, q2, q3\n" "vqmovnb.s32 q1, q1\n" "vmladav.s8 r0, q4, q3\n" \
-  "vldrb.8 q3, [r5, #16]!\n" "vmladav.s8 r4, q4, q3\n" "vqmovnt.s32 q1, q0\n" "vmladav.s8 r6, q2, q3\n" \
-  "vldrb.8 q0, [r5, #16]!\n" "vmladav.s8 r8, q4, q0\n" "vqadd.s16 q1, q1, r7\n" "vldrb.8 q3, [r5, #16]!\n" \
-  "vmladav.s8 lr, q2, q3\n" "vmax.s16 q1, q1, q6\n" "vmladav.s8 r12, q4, q3\n" "vmin.s16 q1, q1, q7\n" \
-  "vstrb.16 q1, [r11, q5]\n" "add r11, r11, #4\n" "vmladav.s8 r10, q2, q0\n" "vldrb.8 q2, [r5, #16]!\n"
-#define GLOW_MVE_ONE_END_FIRST GLOW_MVE_ONE_END_FIRST_BY("vldrw.32 q1, [r5, #16]\n", "q1", "32")
-#define GLOW_MVE_ONE_END_FIRST_BY(get, scale, numbers) \
-  "vmov d0, r0, r2\n" "ldr r9, [r1, #4]\n" "ldrd r1, r3, [r9], #16\n" "vmov d1, r8, r10\n" \
-  get "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vldrb.8 q3, [r1], #16\n" \
-  "vmul.f32 q0, q0, " scale "\n" "vldrb.8 q4, [r5, #" numbers "]!\n" "vcvtn.s32.f32 q0, q0\n" "vldrb.8 q2, [r5, #16]!\n" \
-  "vmladav.s8 r2, q3, q2\n" "vqmovnb.s32 q0, q0\n" "vmladav.s8 r0, q3, q4\n" "vldrb.8 q1, [r5, #16]!\n" \
-  "vmladav.s8 r8, q3, q1\n" "vqadd.s16 q0, q0, r7\n" "vldrb.8 q2, [r5, #16]!\n" "vmladav.s8 r10, q3, q2\n" \
-  "vmax.s16 q0, q0, q6\n" "vldrb.8 q2, [r5, #16]!\n" "vmin.s16 q0, q0, q7\n" "vstrb.32 q0, [r4], #4\n"
 /* Begin: `d` in r0 (NULL: return the table); `few`: what labels of few blocks begin with. After the last group: next
  * pixels. */
 #define GLOW_MVE_BEGIN(n, few, more, to) \
@@ -131,73 +93,33 @@ GLOW_AT(glow_mve_dot_t, low, 36); GLOW_AT(glow_mve_dot_t, high, 40); GLOW_AT(glo
   "b 2b\n" \
   "4: vpop {d8-d15}\n" "pop {r3-r11, pc}\n"
 
-/* The code of two pixels: `end_first` and `end` (to q3) end a group, whose biases and ends have so many bytes. */
-#define GLOW_MVE_DOT_PAIR(n, end_first, end, numbers) \
+/* Two pixels, `count` times; returns the table of code addresses for NULL. `numbers`: bytes of a group's biases and ends. 16
+ * inputs that begin the sums (first) and others (block), fewer (first_tail, tail), 16 and 8 that all groups use; `next`: the
+ * codes of a group and the first step of the next one, `last`: the codes in q3 (glowc/kernels/mve/dot_tile.py). */
+#define GLOW_MVE_DOT_PAIR(numbers, n, first, block, first_tail, tail, kept_16, kept_8, next, last) \
       GLOW_MVE_BEGIN(n, "3", GLOW_MVE_CODE(n, GLOW_MVE_KEEP, "21") GLOW_MVE_CODE(n, GLOW_MVE_KEPT_16, "22") \
                      GLOW_MVE_CODE(n, GLOW_MVE_KEPT_8, "23"), "r11") \
-      "11:\n" GLOW_MVE_PAIR_BLOCK("vmladav.s8") GLOW_MVE_NEXT \
-      "14:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
-      "13:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
-      "12:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
-      "15:\n" GLOW_MVE_PAIR_BLOCK_AND("vmladava.s8", "subs r7, r7, #1\n") "bpl 14b\n" GLOW_MVE_NEXT \
-      "34:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
-      "33:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
-      "32:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") \
-      "35:\n" GLOW_MVE_PAIR_BLOCK("vmladava.s8") GLOW_MVE_NEXT \
-      "16:\n" GLOW_MVE_PAIR_TAIL("vmladava.s8") GLOW_MVE_NEXT \
-      "17:\n" GLOW_MVE_PAIR_TAIL("vmladav.s8") GLOW_MVE_NEXT \
+      GLOW_MVE_STEPS(first, block, first_tail, tail) \
+      "34: " block "33: " block "32: " block "35: " block GLOW_MVE_NEXT \
       "21: vctp.8 r7\n" "vpstt\n" "vldrbt.8 q0, [r1]\n" "vldrbt.8 q1, [r3]\n" GLOW_MVE_NEXT \
-      "22:\n" GLOW_MVE_PAIR_KEPT("16") GLOW_MVE_NEXT \
-      "23:\n" GLOW_MVE_PAIR_KEPT("8") GLOW_MVE_NEXT \
-      "20: cmp r5, r3\n" "beq 18f\n" end_first GLOW_MVE_NEXT \
-      "18:\n" end \
-      "vqadd.s16 q3, q3, r7\n" "vmax.s16 q3, q3, q6\n" "vmin.s16 q3, q3, q7\n" \
-      "beq 19f\n" "vstrb.16 q3, [r11, q5]\n" "vldrb.8 q2, [r5, #" numbers "]!\n" "add r11, r11, #4\n" \
+      "22: " kept_16 GLOW_MVE_NEXT "23: " kept_8 GLOW_MVE_NEXT \
+      "20: cmp r5, r3\n" "beq 18f\n" next GLOW_MVE_NEXT \
+      "18: cmp r5, r3\n" last "beq 19f\n" "vstrb.16 q3, [r11, q5]\n" "vldrb.8 q2, [r5, #" numbers "]!\n" \
+      "add r11, r11, #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT \
+      "19: ldr r0, [r1, #28]\n" "vctp.16 r0\n" "vpst\n" "vstrbt.16 q3, [r11, q5]\n" GLOW_MVE_ADVANCE
+#define GLOW_MVE_STEPS(first, block, first_tail, tail) \
+      "11: " first GLOW_MVE_NEXT \
+      "14: " block "13: " block "12: " block "15: subs r7, r7, #1\n" block "bpl 14b\n" GLOW_MVE_NEXT \
+      "16: " tail GLOW_MVE_NEXT "17: " first_tail GLOW_MVE_NEXT
+/* The same of one pixel. */
+#define GLOW_MVE_DOT_ONE(numbers, n, first, block, first_tail, tail, next, last) \
+      GLOW_MVE_BEGIN(n, "1", "", "r4") GLOW_MVE_STEPS(first, block, first_tail, tail) \
+      "20: cmp r5, r3\n" "beq 18f\n" next GLOW_MVE_NEXT \
+      "18: cmp r5, r3\n" last "beq 19f\n" "vldrb.8 q2, [r5, #" numbers "]!\n" "vstrb.32 q3, [r4], #4\n" \
       "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT \
-      "19: ldr r0, [r1, #28]\n" "vctp.16 r0\n" "vpst\n" "vstrbt.16 q3, [r11, q5]\n" \
-      GLOW_MVE_ADVANCE
-#define GLOW_MVE_PAIR_END \
-      "vmov d6, r0, r4\n" "vmov d7, r8, r12\n" "vmov d8, r2, r6\n" "vmov d9, r10, lr\n" "vadd.i32 q3, q3, q2\n" \
-      "vcvt.f32.s32 q3, q3\n" "vadd.i32 q4, q4, q2\n" "vldrw.32 q2, [r5, #16]\n" "vcvt.f32.s32 q4, q4\n" \
-      "cmp r5, r3\n" "vmul.f32 q3, q3, q2\n" "vmul.f32 q4, q4, q2\n" "vcvtn.s32.f32 q3, q3\n" \
-      "vcvtn.s32.f32 q4, q4\n" "vqmovnb.s32 q3, q3\n" "vqmovnt.s32 q3, q4\n"
+      "19: ldr r0, [r1, #28]\n" "vctp.32 r0\n" "vpst\n" "vstrbt.32 q3, [r4]\n" GLOW_MVE_ADVANCE
 
-/* Two pixels, `count` times. Returns the table of code addresses for NULL. */
-GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot2(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
-  __asm__(GLOW_MVE_DOT_PAIR("2", GLOW_MVE_PAIR_END_FIRST, GLOW_MVE_PAIR_END, "32"));
-}
-
-/* The same of one pixel; `end` to q0. */
-#define GLOW_MVE_DOT_ONE(n, end_first, end, numbers) \
-      GLOW_MVE_BEGIN(n, "1", "", "r4") \
-      "11:\n" GLOW_MVE_ONE_BLOCK("vmladav.s8") GLOW_MVE_NEXT \
-      "14:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") \
-      "13:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") \
-      "12:\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") \
-      "15: subs r7, r7, #1\n" GLOW_MVE_ONE_BLOCK("vmladava.s8") "bpl 14b\n" GLOW_MVE_NEXT \
-      "16:\n" GLOW_MVE_ONE_TAIL("vmladava.s8") GLOW_MVE_NEXT \
-      "17:\n" GLOW_MVE_ONE_TAIL("vmladav.s8") GLOW_MVE_NEXT \
-      "20: cmp r5, r3\n" "beq 18f\n" end_first GLOW_MVE_NEXT \
-      "18:\n" end \
-      "vqmovnb.s32 q0, q0\n" "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "vmin.s16 q0, q0, q7\n" \
-      "beq 19f\n" "vldrb.8 q2, [r5, #" numbers "]!\n" "vstrb.32 q0, [r4], #4\n" "ldr r9, [r1, #4]\n" GLOW_MVE_NEXT \
-      "19: ldr r0, [r1, #28]\n" "vctp.32 r0\n" "vpst\n" "vstrbt.32 q0, [r4]\n" \
-      GLOW_MVE_ADVANCE
-#define GLOW_MVE_ONE_END GLOW_MVE_ONE_END_BY("vldrw.32 q3, [r5, #16]\n", "q3")
-#define GLOW_MVE_ONE_END_BY(get, scale) \
-      "vmov d0, r0, r2\n" get "vmov d1, r8, r10\n" "cmp r5, r3\n" \
-      "vadd.i32 q0, q0, q2\n" "vcvt.f32.s32 q0, q0\n" "vmul.f32 q0, q0, " scale "\n" "vcvtn.s32.f32 q0, q0\n"
-
-/* One pixel, `count` times. */
-GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
-  __asm__(GLOW_MVE_DOT_ONE("1", GLOW_MVE_ONE_END_FIRST, GLOW_MVE_ONE_END, "32"));
-}
-
-/* The same where all channels have one scale, which is not in the stream: glow_mve_dot_scale puts it into `places`, which
- * only pairs of pixels need. */
-GLOW_MVE_FUNCTION const uint32_t *glow_mve_dot1_shared(GLOW_MVE_UNUSED glow_mve_dot_t *d) {
-  __asm__(GLOW_MVE_DOT_ONE("1s", GLOW_MVE_ONE_END_FIRST_BY("", "q5", "16"), GLOW_MVE_ONE_END_BY("", "q5"), "16"));
-}
+/* Where all channels have one scale, it is not in the stream, but in `places`, which only pairs of pixels need. */
 GLOW_INLINE void glow_mve_dot_scale(glow_mve_dot_t *d, float scale) {
   vst1q_u16(d->places, vreinterpretq_u16_f32(vdupq_n_f32(scale)));
 }

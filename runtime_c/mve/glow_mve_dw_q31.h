@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT-0 */
-/* Depthwise convolutions of any kernel (glow_mve_dw.h) with the end of TensorFlow Lite (glow_mve_dot_q31.h): per 16
+/* Depthwise convolutions of any kernel (glow_mve_dw.h) with the end of TensorFlow Lite (glow_mve_dot.h): per 16
  * channels 16 multipliers in place of the scales, then 16 bytes, the shifts, in the same order. */
 #ifndef GLOW_MVE_DW_Q31_H
 #define GLOW_MVE_DW_Q31_H
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
-#include "glow_mve_dot_q31.h"
 #include "glow_mve_dw.h"
 
 #define GLOW_MVE_DW_FIXED_PART(sums, m) \
-  "vldrw.32 " m ", [r9], #16\n" "vqrdmulh.s32 " sums ", " sums ", " m "\n" GLOW_MVE_AWAY_FIXED(sums, m)
+  "vldrw.32 " m ", [r9], #16\n" "vqrdmulh.s32 " sums ", " sums ", " m "\n" "vshr.s32 " m ", " sums ", #31\n" \
+  "vadd.i32 " sums ", " sums ", " m "\n"
 #define GLOW_MVE_DW_SHIFT_PART(sums, m, at) "vldrb.s32 " m ", [r7, #" at "]\n" "vrshl.s32 " sums ", " sums ", " m "\n"
 #define GLOW_MVE_DW_FACTORS \
   GLOW_MVE_DW_FIXED_PART("q0", "q4") GLOW_MVE_DW_FIXED_PART("q1", "q5") GLOW_MVE_DW_FIXED_PART("q2", "q6") \

@@ -2,8 +2,7 @@
 /* Products of pixels of many inputs, which stay where they are (MVE): two pixels times four output channels, for all
  * output channels before the next pixels follow, so that outputs may lie over the inputs of pixels before.
  *
- * The code is printed for a number of inputs, by these macros: whole blocks of 16 inputs, the last one of fewer. The end of
- * a group is computed in the pauses of the products of the next one. The constants are those of glow_mve_run.h.
+ * The code is printed for a number of inputs: whole blocks of 16 inputs, the last one of fewer. The constants are those of glow_mve_run.h.
  */
 #ifndef GLOW_MVE_POINT_H
 #define GLOW_MVE_POINT_H
@@ -34,78 +33,29 @@ GLOW_AT(glow_mve_point_t, high, 76); GLOW_AT(glow_mve_point_t, x, 92);
 
 typedef void glow_mve_point_fn(glow_mve_point_t *);
 
-/* Loads of a block, before its products: weights, from where r5 stays or goes, inputs of both pixels, inputs of a block of
- * fewer than 16; r1 and r3 to the segment whose pointers are there on the stack. */
-#define GLOW_MVE_POINT_W(at) "vldrw.32 q2, [r5, #" at "]\n"
-#define GLOW_MVE_POINT_W_TO(at) "vldrw.32 q2, [r5, #" at "]!\n"
-#define GLOW_MVE_POINT_X0(at) "vldrb.8 q0, [r1, #" at "]\n"
-#define GLOW_MVE_POINT_X1(at) "vldrb.8 q1, [r3, #" at "]\n"
-#define GLOW_MVE_POINT_X(at) "vpstt\n" "vldrbt.8 q0, [r1, #" at "]\n" "vldrbt.8 q1, [r3, #" at "]\n"
-#define GLOW_MVE_POINT_SEGMENT(at) "ldrd r1, r3, [sp, #" at "]\n"
-/* The products of a block whose weights are `at` bytes after r5, those of two channels n bytes apart; w, x0, x1: loads of the
- * next block. */
-#define GLOW_MVE_POINT_BLOCK(mla, at, n, w, x0, x1) \
-  mla " r0, q0, q2\n" "vldrw.32 q3, [r5, #" at "+" n "]\n" mla " r2, q1, q2\n" \
-  "vldrw.32 q2, [r5, #" at "+2*" n "]\n" mla " r4, q0, q3\n" mla " r6, q1, q3\n" \
-  "vldrw.32 q3, [r5, #" at "+3*" n "]\n" mla " r8, q0, q2\n" mla " r10, q1, q2\n" w mla " r12, q0, q3\n" x0 \
-  mla " lr, q1, q3\n" x1
-/* Two blocks of the first group; `bytes`: from r5 to the group; `to`, `at`: to the segment of the second one, in which it
- * begins there. */
-#define GLOW_MVE_POINT_FIRST(bytes, to, at, w, x0, x1) \
-  "vldrw.32 q2, [r5, #" bytes "]!\n" GLOW_MVE_POINT_X0("0") GLOW_MVE_POINT_X1("0") \
-  GLOW_MVE_POINT_BLOCK("vmladav.s8", "0", "16", GLOW_MVE_POINT_W("64"), to GLOW_MVE_POINT_X0(at), GLOW_MVE_POINT_X1(at)) \
-  GLOW_MVE_POINT_BLOCK("vmladava.s8", "64", "16", w, x0, x1)
-/* The same, and the end of the group before by a line; after the first load its numbers are before the group at r5. */
-#define GLOW_MVE_POINT_NEXT(bytes, clamp, to, at, w, x0, x1) \
-  "vmov d9, r8, r12\n" "vldrw.32 q2, [r5, #" bytes "]!\n" "vmov d12, r2, r6\n" "vldrw.32 q7, [r5, #-32]\n" \
-  "vmov d8, r0, r4\n" "vmov d13, r10, lr\n" "vmla.s32 q7, q4, r7\n" "vldrw.32 q4, [r5, #-32]\n" \
-  "vmla.s32 q4, q6, r7\n" "vldrw.32 q6, [r5, #-16]\n" "vqdmulh.s32 q4, q4, q6\n" "vldrb.8 q1, [r3, #0]\n" \
-  "vmladav.s8 r2, q1, q2\n" "vldrb.8 q0, [r1, #0]\n" "vqdmulh.s32 q7, q7, q6\n" "vldrw.32 q3, [r5, #16]\n" \
-  "vmladav.s8 r6, q1, q3\n" "vshrnb.i32 q4, q7, #16\n" "vmladav.s8 r4, q0, q3\n" "vldrw.32 q3, [r5, #48]\n" \
-  "vmladav.s8 r12, q0, q3\n" clamp("q4", "q6") "vmladav.s8 lr, q1, q3\n" "vldrw.32 q3, [r5, #80]\n" \
-  "vmladav.s8 r0, q0, q2\n" "vldrw.32 q2, [r5, #32]\n" "vmladav.s8 r10, q1, q2\n" to GLOW_MVE_POINT_X1(at) \
-  "vmladav.s8 r8, q0, q2\n" GLOW_MVE_POINT_X0(at) "vmladava.s8 r4, q0, q3\n" "vldrw.32 q2, [r5, #64]\n" \
-  "vmladava.s8 r6, q1, q3\n" "vldrw.32 q3, [r5, #112]\n" "vmladava.s8 lr, q1, q3\n" "vstrb.16 q4, [r11, q5]\n" \
-  "vmladava.s8 r0, q0, q2\n" "add r11, r11, #4\n" "vmladava.s8 r2, q1, q2\n" "vldrw.32 q2, [r5, #96]\n" \
-  "vmladava.s8 r10, q1, q2\n" x1 "vmladava.s8 r8, q0, q2\n" w "vmladava.s8 r12, q0, q3\n" x0
-/* The same after a group that ends by scales; the zero point is on the stack. */
-#define GLOW_MVE_POINT_NEXT_SCALED(bytes, clamp, to, at, w, x0, x1) \
-  "vmov d13, r10, lr\n" "vmov d12, r2, r6\n" "vldrw.32 q2, [r5, #" bytes "]!\n" "vmov d9, r8, r12\n" \
-  "vmov d8, r0, r4\n" "vldrw.32 q7, [r5, #-32]\n" "vadd.i32 q4, q4, q7\n" "vcvt.f32.s32 q4, q4\n" \
-  "vadd.i32 q6, q6, q7\n" "vcvt.f32.s32 q6, q6\n" "vldrw.32 q7, [r5, #-16]\n" "vmul.f32 q4, q4, q7\n" \
-  "vldrb.8 q0, [r1, #0]\n" "vmul.f32 q6, q6, q7\n" "vldrb.8 q1, [r3, #0]\n" "vcvtn.s32.f32 q4, q4\n" \
-  "vldrw.32 q3, [r5, #16]\n" "vmladav.s8 r2, q1, q2\n" "vqmovnb.s32 q4, q4\n" "vcvtn.s32.f32 q6, q6\n" \
-  "vldrh.16 q7, [sp]\n" "vmladav.s8 r4, q0, q3\n" "vqmovnt.s32 q4, q6\n" "vmladav.s8 r0, q0, q2\n" \
-  "vldrw.32 q2, [r5, #32]\n" "vmladav.s8 r8, q0, q2\n" "vqadd.s16 q4, q4, q7\n" "vmladav.s8 r6, q1, q3\n" \
-  "vldrw.32 q3, [r5, #48]\n" "vmladav.s8 r10, q1, q2\n" "vldrw.32 q2, [r5, #64]\n" "vmladav.s8 r12, q0, q3\n" \
-  to GLOW_MVE_POINT_X0(at) "vmladav.s8 lr, q1, q3\n" GLOW_MVE_POINT_X1(at) clamp("q4", "q6") \
-  "vmladava.s8 r0, q0, q2\n" "vldrw.32 q3, [r5, #80]\n" "vmladava.s8 r2, q1, q2\n" "vldrw.32 q2, [r5, #96]\n" \
-  "vmladava.s8 r4, q0, q3\n" "vstrb.16 q4, [r11, q5]\n" "vmladava.s8 r6, q1, q3\n" "vldrw.32 q3, [r5, #112]\n" \
-  "vmladava.s8 r8, q0, q2\n" "add r11, r11, #4\n" "vmladava.s8 r10, q1, q2\n" w "vmladava.s8 r12, q0, q3\n" x0 \
-  "vmladava.s8 lr, q1, q3\n" x1
 /* A segment's pointers from d, whose x are at r0, to the stack; the same moved on by r2 there. */
 #define GLOW_MVE_POINT_BEGIN(from, to) "ldrd r2, r3, [r0, #" from "]\n" "strd r2, r3, [sp, #" to "]\n"
 #define GLOW_MVE_POINT_STEP(at, x0, x1) \
   "ldrd " x0 ", " x1 ", [sp, #" at "]\n" "add " x0 ", " x0 ", r2\n" "add " x1 ", " x1 ", r2\n" \
   "strd " x0 ", " x1 ", [sp, #" at "]\n"
-/* `bytes`: from r5 after the last block to the next group; `lanes`: inputs of blocks of fewer than 16; `rest`: blocks after the
- * first two. `room`: bytes of segments on the stack, `begin` makes them, `step` moves those
- * after the first. r7: -2^GLOW_MVE_LINE_SHIFT. On
- * the stack: zero point, lowest and highest codes, segments, registers, d. */
-#define GLOW_MVE_POINT(bytes, lanes, room, begin, step, first, next, next_scaled, rest, clamp) \
+/* `bytes`: from r5 after the last products to the next group; `lanes`: inputs of blocks of fewer than 16. `room`: bytes of
+ * segments on the stack, `begin` makes them, `step` moves those after the first. `first`: products of the first group, after places from r0;
+ * `next_line`, `next`: codes of a group by a line or by scales, and the products of the next one; `last_line`, `last`: codes of
+ * the last one (glowc/kernels/mve/pair_tile.py). r7: -2^GLOW_MVE_LINE_SHIFT. On the stack: zero point, lowest and highest codes,
+ * segments, registers, d. */
+#define GLOW_MVE_POINT(bytes, lanes, room, begin, step, first, next_line, next, last_line, last) \
   "push {r0, r4-r11, lr}\n" "vpush {d8-d15}\n" "sub sp, #48+" room "\n" "ldr r1, [r0, #24]\n" "vdup.16 q0, r1\n" \
   "vstrh.16 q0, [sp]\n" "add r0, #60\n" "vldrh.16 q0, [r0]\n" "vstrh.16 q0, [sp, #16]\n" "vldrh.16 q0, [r0, #16]\n" \
   "vstrh.16 q0, [sp, #32]\n" "add r0, #32\n" begin "mov r1, #" lanes "\n" "vctp.8 r1\n" \
   "mov r7, #1 << " GLOW_TEXT(GLOW_MVE_LINE_SHIFT) "\n" "rsb r7, r7, #0\n" \
   "1: ldr r0, [sp, #112+" room "]\n" "ldrd r2, r3, [r0, #16]\n" "subs r3, r3, #1\n" "bmi 7f\n" "str r3, [r0, #20]\n" \
   step GLOW_MVE_POINT_STEP("48", "r1", "r3") "ldrd r11, r4, [r0]\n" "ldrd r5, r9, [r0, #8]\n" \
-  "vldrh.16 q5, [r0, #28]\n" "add r4, r4, r11\n" "str r4, [r0]\n" "sub r5, r5, #" bytes "\n" \
-  "2: " first rest "lsrs r9, r9, #1\n" "beq 5f\n" "bcc 4f\n" \
-  "3: " next rest "lsrs r9, r9, #1\n" "beq 5f\n" "bcs 3b\n" \
-  "4: " next_scaled rest "lsrs r9, r9, #1\n" "beq 5f\n" "bcs 3b\n" "b 4b\n" \
-  "5: ldr r3, [sp, #112+" room "]\n" "ldr r9, [r5, #" bytes "-16]\n" "vldrh.16 q5, [r3, #44]\n" "cmp r9, #0\n" "bpl 6f\n" \
-  "mov r3, r7\n" GLOW_MVE_RUN_LINE(bytes "-32") clamp("q0", "q1") "vstrb.16 q0, [r11, q5]\n" "b 1b\n" \
-  "6: ldr r3, [r3, #24]\n" GLOW_MVE_RUN_SCALED(bytes "-32") clamp("q0", "q1") "vstrb.16 q0, [r11, q5]\n" "b 1b\n" \
+  "add r4, r4, r11\n" "str r4, [r0]\n" "sub r5, r5, #" bytes "\n" \
+  "2: " first "lsrs r9, r9, #1\n" "beq 5f\n" "bcc 4f\n" \
+  "3: " next_line "lsrs r9, r9, #1\n" "beq 5f\n" "bcs 3b\n" \
+  "4: " next "lsrs r9, r9, #1\n" "beq 5f\n" "bcs 3b\n" "b 4b\n" \
+  "5: ldr r9, [sp, #112+" room "]\n" "vldrh.16 q5, [r9, #44]\n" "ldr r9, [r5, #" bytes "-16]\n" "cmp r9, #0\n" "bpl 6f\n" \
+  last_line "b 1b\n" "6: " last "b 1b\n" \
   "7: add sp, #48+" room "\n" "vpop {d8-d15}\n" "pop {r0, r4-r11, pc}\n"
 
 GLOW_HOT GLOW_MVE_UNUSED __attribute__((noinline)) static void glow_mve_point_init(glow_mve_point_t *d,

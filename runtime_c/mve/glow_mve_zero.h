@@ -4,7 +4,7 @@
  * The sum of x * (w - zero point) is that of x * w, which VMLADAVA computes, less the zero point times the sum of x: that
  * is the same for all outputs of a pixel, and the sums of its products begin with it. Pixels lie in memory as a whole;
  * the constants are the stream of glow_mve_dot.h with one segment, and biases for weights less their zero point. Codes end
- * in a float32 scale, or (fixed) in a multiplier and a shift as those of glow_mve_dot_q31.h.
+ * in a float32 scale, or (fixed) in a multiplier and a shift as those of glow_mve_dot.h.
  */
 #ifndef GLOW_MVE_ZERO_H
 #define GLOW_MVE_ZERO_H
@@ -40,48 +40,25 @@ GLOW_AT(glow_mve_zero_t, stream, 24); GLOW_AT(glow_mve_zero_t, stream_end, 28); 
 GLOW_AT(glow_mve_zero_t, zp, 36); GLOW_AT(glow_mve_zero_t, last, 40); GLOW_AT(glow_mve_zero_t, low, 44);
 GLOW_AT(glow_mve_zero_t, high, 48); GLOW_AT(glow_mve_zero_t, places, 52);
 
-/* Per group of four channels: `begin`, blocks of 16 inputs, a tail, bias in q2 and the other `numbers` of the end in q3 and
- * q4, `codes` to q0, `store`; `to` is the output. Blocks and tail find the 16 bytes at r5 in q2 and leave the next ones
- * there. */
-#define GLOW_MVE_ZERO(to, begin, block, tail, numbers, codes, lanes, store) \
+/* Two pixels: per group of four channels what sums begin with, blocks of 16 inputs, a tail, `last`: the codes in q3
+ * (glowc/kernels/mve/dot_tile.py); `numbers`: bytes of a group's biases and ends. */
+#define GLOW_MVE_ZERO_PAIR(numbers, block, tail, last) \
+  GLOW_MVE_ZERO_GROUPS("r11", "mov r4, r0\n" "mov r6, r2\n" "mov r8, r0\n" "mov r10, r2\n" "mov r12, r0\n" "mov lr, r2\n", \
+                       numbers, block, tail, last, "vstrb.16 q3, [r11, q5]\n", "vctp.16", "vstrbt.16 q3, [r11, q5]\n")
+/* The same of one pixel. */
+#define GLOW_MVE_ZERO_ONE(numbers, block, tail, last) \
+  GLOW_MVE_ZERO_GROUPS("r4", "mov r2, r0\n" "mov r8, r0\n" "mov r10, r0\n", numbers, block, tail, last, \
+                       "vstrb.32 q3, [r4]\n", "vctp.32", "vstrbt.32 q3, [r4]\n")
+#define GLOW_MVE_ZERO_GROUPS(to, begin, numbers, block, tail, last, store, lanes, store_some) \
   "push {r3-r11, lr}\n" "vpush {d8-d15}\n" "mov r9, r0\n" "ldrd r1, r2, [r0, #44]\n" "vdup.16 q6, r1\n" \
   "vdup.16 q7, r2\n" "vldrh.16 q5, [r0, #52]\n" "ldr r5, [r9, #24]\n" "ldr " to ", [r9, #32]\n" \
   "1: ldrd r1, r3, [r9]\n" "ldrd r0, r2, [r9, #8]\n" "ldr r7, [r9, #16]\n" "vldrb.8 q2, [r5]\n" begin \
   "cmp r7, #0\n" "beq 3f\n" \
   "2:\n" block "subs r7, r7, #1\n" "bne 2b\n" \
   "3: ldr r7, [r9, #20]\n" "cmp r7, #0\n" "beq 4f\n" tail \
-  "4: " numbers "ldrd r1, r3, [r9, #24]\n" "ldr r7, [r9, #36]\n" \
-  codes "vqadd.s16 q0, q0, r7\n" "vmax.s16 q0, q0, q6\n" "cmp r5, r3\n" "vmin.s16 q0, q0, q7\n" \
-  "beq 5f\n" store("") "add " to ", " to ", #4\n" "b 1b\n" \
-  "5: ldr r0, [r9, #40]\n" lanes " r0\n" "vpst\n" store("t") "vpop {d8-d15}\n" "pop {r3-r11, pc}\n"
-#define GLOW_MVE_ZERO_PAIR_STORE(when) "vstrb" when ".16 q0, [r11, q5]\n"
-#define GLOW_MVE_ZERO_ONE_STORE(when) "vstrb" when ".32 q0, [r4]\n"
-#define GLOW_MVE_ZERO_SCALES "vldrw.32 q3, [r5, #16]\n" "add r5, r5, #32\n"
-#define GLOW_MVE_ZERO_FACTORS "vldrw.32 q3, [r5, #16]\n" "vldrb.s32 q4, [r5, #32]\n" "add r5, r5, #36\n"
-#define GLOW_MVE_ZERO_SCALED(x) \
-  "vcvt.f32.s32 " x ", " x "\n" "vmul.f32 " x ", " x ", q3\n" "vcvtn.s32.f32 " x ", " x "\n"
-#define GLOW_MVE_ZERO_FIXED(x) \
-  "vqrdmulh.s32 " x ", " x ", q3\n" "vshr.s32 q2, " x ", #31\n" "vadd.i32 " x ", " x ", q2\n" "vrshl.s32 " x ", " x ", q4\n"
-#define GLOW_MVE_ZERO_PAIR_CODES(ended) \
-  "vmov d0, r0, r4\n" "vmov d1, r8, r12\n" "vmov d2, r2, r6\n" "vmov d3, r10, lr\n" \
-  "vadd.i32 q0, q0, q2\n" "vadd.i32 q1, q1, q2\n" ended("q0") ended("q1") "vqmovnb.s32 q0, q0\n" "vqmovnt.s32 q0, q1\n"
-#define GLOW_MVE_ZERO_ONE_CODES(ended) \
-  "vmov d0, r0, r2\n" "vmov d1, r8, r10\n" "vadd.i32 q0, q0, q2\n" ended("q0") "vqmovnb.s32 q0, q0\n"
-
-#define GLOW_MVE_ZERO_FUNCTIONS(end, numbers, ended) \
-  GLOW_MVE_FUNCTION void glow_mve_zero2##end(GLOW_MVE_UNUSED const glow_mve_zero_t *d) { \
-    __asm__(GLOW_MVE_ZERO( \
-        "r11", "mov r4, r0\n" "mov r6, r2\n" "mov r8, r0\n" "mov r10, r2\n" "mov r12, r0\n" "mov lr, r2\n", \
-        GLOW_MVE_PAIR_BLOCK("vmladava.s8"), GLOW_MVE_PAIR_TAIL("vmladava.s8"), numbers, GLOW_MVE_ZERO_PAIR_CODES(ended), \
-        "vctp.16", GLOW_MVE_ZERO_PAIR_STORE)); \
-  } \
-  GLOW_MVE_FUNCTION void glow_mve_zero1##end(GLOW_MVE_UNUSED const glow_mve_zero_t *d) { \
-    __asm__(GLOW_MVE_ZERO( \
-        "r4", "mov r2, r0\n" "mov r8, r0\n" "mov r10, r0\n", GLOW_MVE_ONE_BLOCK("vmladava.s8"), \
-        GLOW_MVE_ONE_TAIL("vmladava.s8"), numbers, GLOW_MVE_ZERO_ONE_CODES(ended), "vctp.32", GLOW_MVE_ZERO_ONE_STORE)); \
-  }
-GLOW_MVE_ZERO_FUNCTIONS(, GLOW_MVE_ZERO_SCALES, GLOW_MVE_ZERO_SCALED)
-GLOW_MVE_ZERO_FUNCTIONS(_fixed, GLOW_MVE_ZERO_FACTORS, GLOW_MVE_ZERO_FIXED)
+  "4: ldr r3, [r9, #28]\n" "ldr r7, [r9, #36]\n" last "add r5, r5, #" numbers "\n" "cmp r5, r3\n" \
+  "beq 5f\n" store "add " to ", " to ", #4\n" "b 1b\n" \
+  "5: ldr r0, [r9, #40]\n" lanes " r0\n" "vpst\n" store_some "vpop {d8-d15}\n" "pop {r3-r11, pc}\n"
 
 /* Pixels of `inputs`, of which so many channels are computed; results of the second pixel of a pair go out_c bytes after
  * those of the first. `numbers`: bytes of biases and ends of a group, which `two` and `one` know. */

@@ -28,26 +28,32 @@ IMMEDIATES = {
     "mov_imm": (0x00010001,), "add_asr": (2,), "sub_lsl": (1,), "sxtab16": (8,), "vldrb_moving": (16,),
     "vldrw_moving": (48,), "ldr_moving": (4,), "ldrd_moving": (8,), "ldm_still": (3,), "strh": (6,), "strh_by": (1,),
     "count": (2,), "cmp_least": (1 << 29,), "ldr_wide": (4,), "rsb_lsl": (8,), "sub_asr": (8,),
-    "vldrw": (16,), "vldrb_some_moving": (16,), "vstrb_moving": (16,), "vshrnb": (16,),
+    "vldrb": (16,), "vldrb_s16": (8,), "vldrb_s16_moving": (16,), "vldrb_s32": (4,), "vldrw_to": (16,),
+    "vldrb_to": (16,), "vstrb_words_moving": (4,), "vshr": (31,),
+    "vldrb_some": (16,), "vldrw": (16,), "vldrb_some_moving": (16,), "vstrb_moving": (16,), "vshrnb": (16,),
 }  # fmt: skip
 BASES = {
     "ldr": 0, "ldrd": 0, "ldm": 0, "vldm": 0, "str": 1, "str_moving": 1, "ldr_by": 0, "ldrb": 0, "vldr": 0, "strb": 1,
     "strb_by": 1, "str_by": 1, "ldr_moving": 0, "ldrd_moving": 0, "ldm_still": 0, "strh": 1, "strh_at": 1, "strh_by": 1,
     "strd": 2, "strb_moving": 1, "vldrb": 0, "vldrb_moving": 0, "vldrw_moving": 0, "vldrw": 0, "vldrb_some_moving": 0,
-    "vstrb_moving": 1, "vstrb_some": 1, "ldr_wide": 0,
+    "vstrb_moving": 1, "vstrb_some": 1, "vldrb_s16": 0, "vldrb_s16_moving": 0, "vldrb_s32": 0, "vldrw_to": 0,
+    "vldrb_to": 0, "vstrb_words_moving": 1,
+    "vldrb_some": 0, "vstrb_places": 1, "ldr_wide": 0,
 }  # fmt: skip
 PLACES = {"ldr_by": (1, 4), "strb_by": (2, 8), "str_by": (2, 4), "strh_at": (2, 8), "strh_by": (2, 8)}
 """Which operand is a distance, and beyond all."""
 IN_PLACE = {
     "smlad": 2, "smmlar": 2, "bfi": 0, "qadd": 0, "orr_lsl": 0, "vqdmlah": 0,
+    "vmladava_s8": 0, "vmladava_s16": 0,
     "vmla": 0, "vshrnb": 0, "vqmovnb_s32": 0, "vqmovnt_s32": 0, "vqmovnb_s16": 0, "vqmovnt_s16": 0,
 }  # fmt: skip
 FLAGS = {
     "cmp": ("ite eq", "moveq r12, #1", "movne r12, #0"), "cmp_zero": ("ite mi", "movmi r12, #1", "movpl r12, #0"),
+    "vctp": ("vmrs r12, p0",),
     "count": ("ite eq", "moveq r12, #1", "movne r12, #0"), "cmp_least": ("ite hs", "movhs r12, #1", "movlo r12, #0"),
 }  # fmt: skip
 FLOATS = ("vmul", "vnmul", "vcvtr", "vmul_vector", "vcvtn_vector")
-VECTORS = (Kind.VECTOR, Kind.VECTOR_LOAD, Kind.VECTOR_STORE, Kind.VECTOR_MULTIPLY, Kind.VECTOR_NARROW)
+VECTORS = tuple(kind for kind in Kind if kind.name.startswith("VECTOR"))
 SCALARS = {"vqdmlah": 2, "vmla": 2, "vqadd_s16": 1}  # which operand of vectors is one of the core
 
 
@@ -69,7 +75,7 @@ def insns(*, vectors: bool = False) -> Iterator[Insn]:
         if row.kind is Kind.BRANCH or op == "adr_steps" or (row.kind in VECTORS) is not vectors:
             continue
         imm = IMMEDIATES.get(op, ())
-        reads = tuple(core(2 + k) for k in range(max((k + 1 for k in range(3) if f"{{r{k}}}" in row.text), default=0)))
+        reads = tuple(core(2 + k) for k in range(max((k + 1 for k in range(4) if f"{{r{k}}}" in row.text), default=0)))
         writes = tuple(core(5 + k) for k in range(sum(f"{{w{k}}}" in row.text for k in range(2))))
         if op in ("vcvt", "vcvt_fixed", "vmul", "vnmul", "vcvtr"):
             reads = tuple(fpu(r.number) for r in reads)
@@ -81,18 +87,23 @@ def insns(*, vectors: bool = False) -> Iterator[Insn]:
         elif op in ("ldm", "ldm_still", "vldm"):
             writes = tuple((fpu if op == "vldm" else core)(8 + k) for k in range(imm[0]))
         elif vectors:
-            writes = () if row.kind is Kind.VECTOR_STORE else (vector(5),)
+            writes = () if row.kind is Kind.VECTOR_STORE else (core(6) if op.startswith("vmladav") else vector(5),)
             of_core = BASES.get(op, SCALARS.get(op))
-            reads = tuple(r if k == of_core else vector(r.number) for k, r in enumerate(reads))
+            fills = row.kind is Kind.VECTOR_FILL
+            reads = tuple(r if k == of_core or fills else vector(r.number) for k, r in enumerate(reads))
+        if op == "vctp":
+            writes, reads = (P0,), (core(2),)
+        if op == "vldrb_some":
+            writes, reads = (vector(5), vector(6)), (core(2), core(2))
         if op == "bfi":
             reads = (core(5), core(3))
         elif op in IN_PLACE:
             reads = tuple(writes[0] if k == IN_PLACE[op] else r for k, r in enumerate(reads))
-        if op.endswith("_moving") or op in ("ldm", "ldm_still", "vldm"):
+        if op.endswith(("_moving", "_to")) or op in ("ldm", "ldm_still", "vldm"):
             writes = (*writes, reads[BASES[op]])
         if op in ("adds", "count"):
             writes = reads
-        if op in FLAGS:
+        if op in FLAGS and op != "vctp":
             writes = (*writes, Register(FLAG, 0, virtual=False))
         if op == "sel":
             reads = (*reads, GE)
@@ -117,10 +128,13 @@ def drawn(rng: np.random.Generator, insn: Insn) -> dict[Register, np.ndarray]:
             values = (rng.standard_normal(shape) * 200).astype(np.float32)
             values.reshape(-1)[: len(REALS)] = rng.permutation(np.array(REALS, np.float32))
             values = values.view(np.uint32)
-        if BASES.get(insn.op) == k:
+        if insn.op in BASES and r == insn.reads[BASES[insn.op]]:
             values = np.zeros(CASES, np.uint32)
         elif PLACES.get(insn.op, (-1,))[0] == k:
             values = rng.integers(0, PLACES[insn.op][1], CASES).astype(np.uint32)
+        elif insn.op == "vstrb_places" and k == 2:
+            values = rng.permuted(np.tile(np.arange(32, dtype=np.uint16), (CASES, 1)), axis=1)[:, :8].copy()
+            values = values.view(np.uint32)
         elif r == GE:
             values = rng.choice(np.array([0, 0xFF, 0xFF00FF00, 0xFFFFFFFF, 0xFF0000FF], np.uint32), CASES)
         elif insn.op == "asr_by" and k == 1:

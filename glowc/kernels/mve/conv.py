@@ -43,7 +43,7 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     plan = choose_plan(instr, end_of(ends, instr))
     segments = shape.k_h if isinstance(plan, RunPlan | PointPlan | WindowRowsPlan | WindowPlan) else 1
     weights = constants["weights"].reshape(shape.out_c, segments, -1)
-    if isinstance(plan, RunPlan | PackedPlan | GatherPlan):
+    if isinstance(plan, PackedPlan | GatherPlan):
         weights = np.pad(weights, ((0, 0), (0, 0), (0, plan.held - weights.shape[2])))
     lines_of = instr if plan.code or isinstance(plan, RunPlan | PackedPlan) else None
     cuts = plan.code.cuts if plan.code else ()
@@ -88,6 +88,6 @@ LAYER = replace(
 
 VARIANTS = {
     "conv_s8": (LAYER,),
-    "conv_s8q31": (with_factors(LAYER, "glow_mve_gather_q31.h"),),
+    "conv_s8q31": (with_factors(LAYER, "glow_mve_gather.h"),),
     "conv_s8rs": (with_scales(LAYER, rows, streamed),),
 }

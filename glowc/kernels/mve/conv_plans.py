@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from glowc.kernels.common.constants import LayerPlan
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.windows import is_point
-from glowc.kernels.mve.shared import GROUP, in_blocks
-from glowc.kernels.mve.stream import VECTOR, end_bytes, in_vectors, suffix_of
+from glowc.kernels.mve.dot_tile import Dot
+from glowc.kernels.mve.pair_tile import Run, Unrolled
+from glowc.kernels.mve.shared import GROUP, in_blocks, is_clamped
+from glowc.kernels.mve.stream import VECTOR, end_bytes
 from glowc.kernels.shapes import Conv
-from glowc.program.ir import Instr, Plan
+from glowc.program.ir import Instr
 
 _PADDING = 128  # bytes of zeros that a layer may spend on whole vectors
 _GATHERED = 256  # inputs of a pixel that a table of offsets serves
-_RUN_INPUTS = (8, 16, 32)  # of a pixel in place, which a glow_mve_run takes
+_RUN_INPUTS = (8, 16, 32)  # of a pixel in place, which a Run takes
 _RUN_PIXELS = 8  # fewer in a row are not worth the start of glow_mve_run
 _UNROLLED_INPUTS = range(36, 117, 4)  # words, in reach of the offsets of loads
 _SEGMENT = 128  # inputs, in reach of the offsets of loads
-_REACH = 400  # bytes of weights, in reach with those of one more piece and of the end of a group
 _PIECES, _WHOLE_PIECES = 12, 6  # for which code is printed: of rows, of rows of whole vectors
 _UNROLLED_WORTH, _WINDOW_WORTH = 400, 200  # pairs of pixels times groups of channels for which code is printed
 _MOST_PIXELS = 32  # that are gathered before they are multiplied
@@ -36,80 +37,22 @@ def _segments() -> int:
 
 
 def _runs() -> range:
-    """Return the inputs of a gathered pixel for which there is a glow_mve_run; that of the fewest is for others."""
+    """Return the inputs of a gathered pixel which code multiplies; of the fewest it is for others."""
     fewest, most = (header_number("glow_mve_run.h", f"GLOW_MVE_RUN_{name}") for name in ("FEWEST", "MOST"))
     return range(2 * fewest, most + 1, fewest)
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Up to 16 inputs (`lanes`) of a pixel, `at` bytes after the begin of a segment.
-
-    `turns`: the piece before is of another segment. Their weights are `weights_at` bytes after the stream's pointer,
-    which `moves` there.
-    """
-
-    segment: int
-    at: int
-    lanes: int
-    turns: bool
-    weights_at: int
-    moves: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unrolled(Plan):
-    """Code that is printed for `segments` of `run` inputs of a pixel: pieces of 16, the last of fewer; how it ends."""
-
-    segments: int = 1
-    run: int
-    clamp: str
-
-    @property
-    def tail(self) -> int:
-        """Inputs of the last piece of a segment, if it has fewer than 16; 0: none."""
-        return self.run % VECTOR
-
-    @property
-    def cuts(self) -> list[tuple[int, int]]:
-        """Where the pieces begin among the inputs, and how many inputs they have; the second one has 16."""
-        cuts = in_vectors(self.segments, self.run)
-        return cuts if cuts[1][1] == VECTOR else [cuts[0], *cuts[2:], cuts[1]]
-
-    @property
-    def pieces(self) -> list[Piece]:
-        """The pieces in the order of the weights."""
-        pieces: list[Piece] = []
-        weights_at = segment = 0
-        for cut, lanes in self.cuts:
-            before, (segment, at) = segment, divmod(cut, self.run)
-            moves = weights_at > _REACH
-            pieces.append(Piece(segment, at, lanes, segment != before, weights_at, moves))
-            weights_at = GROUP * lanes + (0 if moves else weights_at)
-        return pieces
-
-    @property
-    def left(self) -> int:
-        """Bytes from the stream's pointer, after the last piece, to the next group."""
-        last = self.pieces[-1]
-        return (0 if last.moves else last.weights_at) + GROUP * last.lanes + end_bytes("scaled")
-
-    @property
-    def group_bytes(self) -> int:
-        """Bytes of four output channels in the stream."""
-        return GROUP * self.segments * self.run + end_bytes("scaled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvPlan(LayerPlan):
     """How a convolution reads the inputs of a pixel. Biases and scales are in the stream of weights.
 
-    `end`: by which functions sums become codes (`stream.end_of`); `code`: what multiplies, if it is printed.
+    `end`: by which functions sums become codes (`stream.end_of`); `run`, `code`: what multiplies, if it is printed.
     With `reads_weights_once` some output channels of all pixels are computed before the next ones, where no output lies
     over an input.
     """
 
     end: str
+    run: Run | None = None
     code: Unrolled | None = None
     reads_weights_once: bool = False
 
@@ -118,6 +61,11 @@ class ConvPlan(LayerPlan):
         """The bytes of biases and ends of four output channels."""
         return end_bytes(self.end)
 
+    @property
+    def dots(self) -> tuple[Dot, Dot]:
+        """The functions for two pixels and for one that follow a list of steps."""
+        return Dot(2, self.end), Dot(1, self.end)
+
     def scratch_bytes(self, _: Conv) -> int:
         """Return the bytes of scratch."""
         return 0
@@ -125,14 +73,12 @@ class ConvPlan(LayerPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan(ConvPlan):
-    """A pixel's `held` inputs in place, by the C function `run` for all pixels of a row, per group of outputs.
+    """A pixel's inputs in place, by `run` for all pixels of a row, per group of outputs.
 
     `merged`: rows are one, whose pixels are adjacent; as many at once as have outputs apart from their inputs.
     """
 
     path: str = "run"
-    run: str
-    held: int
     merged: bool
 
 
@@ -255,7 +201,6 @@ class PackedPlan(ConvPlan):
     """
 
     path: str = "packed"
-    run: str = ""
     taps: int
     held: int
     pitch: int
@@ -281,39 +226,39 @@ def choose_plan(instr: Instr, end: str) -> ConvPlan:
     """Choose how the inputs of a pixel are read."""
     shape = Conv.of(instr)
     dense = shape.in_ch == 1 and shape.in_col == shape.in_c and (shape.dil_w == 1 or shape.k_w == 1)
-    function = suffix_of(end, instr)
+    clamped = is_clamped(instr)
     if dense and shape.k_h <= _segments() and (shape.k_w * shape.in_c >= VECTOR or shape.k_h == 1):
         if is_point(shape):
-            return _in_place(shape, end, function)
-        return _window(shape, end, function) or _rows(shape, end)
+            return _in_place(shape, end, clamped=clamped)
+        return _window(shape, end, clamped=clamped) or _rows(shape, end)
     if not _has_table(shape):
         tap = shape.in_c if shape.in_ch == 1 and shape.in_c >= VECTOR // 2 else 0
         return BytesPlan(end=end, steps=4, two=4, listed=_fits(shape, 4), tap=tap)
-    return _packed(shape, end, function) or _gathered(shape, end)
+    return _packed(shape, end, clamped=clamped) or _gathered(shape, end)
 
 
-def _in_place(shape: Conv, end: str, function: str) -> ConvPlan:
+def _in_place(shape: Conv, end: str, *, clamped: bool) -> ConvPlan:
     adjacent = shape.stride_h == shape.stride_w == 1
     if adjacent and shape.in_c in _RUN_INPUTS and shape.out_w >= _RUN_PIXELS:
-        run = f"glow_mve_run{shape.in_c}{function}"
-        return RunPlan(end=end, run=run, held=shape.in_c, merged=rows_are_one(shape))
-    if code := _unrolled(shape, end, function):
+        run = Run(inputs=shape.in_c, end=end, clamped=clamped)
+        return RunPlan(end=end, run=run, merged=rows_are_one(shape))
+    if code := _unrolled(shape, end, clamped=clamped):
         return UnrolledPlan(end=end, code=code, merged=rows_are_one(shape))
     return PointPlan(end=end, merged=rows_are_one(shape), reads_weights_once=_once(shape, end))
 
 
-def _unrolled(shape: Conv, end: str, function: str) -> Unrolled | None:
+def _unrolled(shape: Conv, end: str, *, clamped: bool) -> Unrolled | None:
     """Return code for a pixel's number of inputs, if it is possible and worth its bytes."""
     possible = end == "scaled" and shape.inputs in _UNROLLED_INPUTS and _is_few(shape, 1)
-    return Unrolled(run=shape.inputs, clamp=_clamp(function)) if possible and _uses(shape) >= _UNROLLED_WORTH else None
+    return Unrolled(run=shape.inputs, clamped=clamped) if possible and _uses(shape) >= _UNROLLED_WORTH else None
 
 
-def _window(shape: Conv, end: str, function: str) -> WindowPlan | None:
+def _window(shape: Conv, end: str, *, clamped: bool) -> WindowPlan | None:
     """Return the plan of rows of windows in place, if code for them is possible and worth its bytes.
 
     Many whole vectors, one after another, WindowRowsPlan takes as fast.
     """
-    code = Unrolled(segments=shape.k_h, run=shape.k_w * shape.in_c, clamp=_clamp(function))
+    code = Unrolled(segments=shape.k_h, run=shape.k_w * shape.in_c, clamped=clamped)
     possible = (
         end == "scaled" and code.run % GROUP == 0 and VECTOR <= code.run <= _SEGMENT and _is_few(shape, shape.k_h)
     )
@@ -322,11 +267,6 @@ def _window(shape: Conv, end: str, function: str) -> WindowPlan | None:
     pieces = len(code.cuts)
     fits = 1 < pieces <= (_PIECES if code.tail else _WHOLE_PIECES) and code.cuts[1][1] == VECTOR
     return WindowPlan(end=end, code=code) if fits else None
-
-
-def _clamp(function: str) -> str:
-    """Return the end of the name of the text that cuts codes."""
-    return "CLAMP" if function else "NARROW"
 
 
 def _is_few(shape: Conv, segments: int) -> bool:
@@ -374,10 +314,10 @@ def _has_table(shape: Conv) -> bool:
     return near and max(spans) < 1 << 8 and max(s.in_h, s.in_w) < 1 << 15
 
 
-def _packed(shape: Conv, end: str, function: str) -> ConvPlan | None:
+def _packed(shape: Conv, end: str, *, clamped: bool) -> ConvPlan | None:
     """Return the plan of the least `held` that wastes little and leaves room for enough pixels."""
     taps = shape.inputs
-    if taps <= _runs()[-1] and (code := _unrolled(shape, end, function)):
+    if taps <= _runs()[-1] and (code := _unrolled(shape, end, clamped=clamped)):
         pixels, in_scratch = _gathered_pixels(shape, taps)
         return PackedPlan(
             end=end, code=code, taps=taps, held=taps, pitch=_vectors(taps), pixels=pixels, table_in_scratch=in_scratch
@@ -386,8 +326,8 @@ def _packed(shape: Conv, end: str, function: str) -> ConvPlan | None:
         pixels, in_scratch = _gathered_pixels(shape, held)
         if pixels >= _PACKED_PIXELS:
             return PackedPlan(
-                end=end, run=f"glow_mve_run{held}{function}", taps=taps, held=held, pitch=_vectors(held), pixels=pixels,
-                table_in_scratch=in_scratch,
+                end=end, run=Run(inputs=held, end=end, clamped=clamped), taps=taps, held=held, pitch=_vectors(held),
+                pixels=pixels, table_in_scratch=in_scratch,
             )  # fmt: skip
     return None
 

@@ -12,6 +12,7 @@ from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.float_shift import rows, with_scales
 from glowc.kernels.common.singles import OutputsPlan, with_singles
+from glowc.kernels.mve.dot_tile import Dot
 from glowc.kernels.mve.shared import FAST, has_centred_codes
 from glowc.kernels.mve.stream import end_bytes, end_of, group_records, stream, streamed
 from glowc.kernels.records import Records
@@ -25,6 +26,11 @@ class FullyConnectedPlan(OutputsPlan):
     """`end`: by which functions sums become codes; "shared": all outputs have one scale, which is not in the stream."""
 
     end: str
+
+    @property
+    def one(self) -> Dot:
+        """The function for a row."""
+        return Dot(1, self.end)
 
     @property
     def end_bytes(self) -> int:
@@ -64,6 +70,6 @@ SINGLE = with_singles(LAYER, "glow_mve_dot_s8", "glow_mve_single.h")
 
 VARIANTS = {
     "fc_s8": (LAYER, SINGLE),
-    "fc_s8q31": (with_factors(LAYER, "glow_mve_dot_q31.h"),),
+    "fc_s8q31": (with_factors(LAYER, "glow_mve_dot.h"),),
     "fc_s8rs": (with_scales(LAYER, rows, streamed),),
 }

@@ -14,7 +14,7 @@ import numpy as np
 from glowc.kernels.common.factors import Ends, is_rectified
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.straight import Line, straight
-from glowc.kernels.mve.shared import GROUP, is_clamped
+from glowc.kernels.mve.shared import GROUP
 from glowc.kernels.records import Records, equal_records
 from glowc.program.ir import Instr
 from glowc.program.kernel import Arrays
@@ -83,18 +83,13 @@ def end_arrays(ends: Ends | None) -> list[np.ndarray]:
 
 
 def end_of(ends: Ends, instr: Instr) -> str:
-    """Tell by which functions sums become codes: scaled, or fixed, rectified (runtime_c/mve/glow_mve_dot_q31.h)."""
+    """Tell by which functions sums become codes: scaled, or fixed, rectified (runtime_c/mve/glow_mve_dot.h)."""
     return "scaled" if ends.shifts is None else "rectified" if is_rectified(instr) else "fixed"
 
 
 def end_bytes(end: str) -> int:
     """Return the bytes of the stream that are biases of four channels, and their ends."""
     return {"shared": 16, "scaled": 32}.get(end, 36)
-
-
-def suffix_of(end: str, instr: Instr) -> str:
-    """Return the end of the name of a function that computes pixels in place."""
-    return ("" if end == "scaled" else f"_{end}") + ("_clamped" if is_clamped(instr) else "")
 
 
 def folded_bias(bias: np.ndarray, sums: np.ndarray, in_zp: int) -> np.ndarray:

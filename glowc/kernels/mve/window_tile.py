@@ -68,7 +68,7 @@ def row(taps: int, step: int) -> tuple[Insn, ...]:
     b.group = f"{taps} taps"
 
     def weights(_: int, *, again: bool) -> Register:
-        return _load(b, "vldrb", _WEIGHTS) if again else _load(b, "vldrb_moving", _WEIGHTS, _BYTES, moves=True)
+        return _load(b, "vldrb", _WEIGHTS, 0) if again else _load(b, "vldrb_moving", _WEIGHTS, _BYTES, moves=True)
 
     def inputs(_: int) -> Register:
         return _load(b, "vldrw_moving", _INPUTS, step, moves=True)

@@ -15,6 +15,7 @@ from glowc.kernels.common.constants import WEIGHTED
 from glowc.kernels.common.factors import Ends, with_factors
 from glowc.kernels.common.singles import OutputsPlan, with_singles
 from glowc.kernels.common.windows import is_point
+from glowc.kernels.mve.dot_tile import Zero
 from glowc.kernels.mve.shared import FAST, GROUP, has_codes, in_blocks, overlap_bytes
 from glowc.kernels.mve.stream import end_bytes, stream
 from glowc.kernels.shapes import Conv, FullyConnected
@@ -41,9 +42,9 @@ class ZeroConvPlan(Plan):
         return _ends_bytes(fixed=self.fixed)
 
     @property
-    def ends(self) -> str:
-        """The bytes of biases and ends of four channels, and the functions for two pixels and for one."""
-        return _ends(fixed=self.fixed)
+    def zeros(self) -> tuple[Zero, Zero]:
+        """The functions for two pixels and for one."""
+        return _zeros(fixed=self.fixed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +54,23 @@ class ZeroPlan(OutputsPlan):
     fixed: bool
 
     @property
-    def ends(self) -> str:
-        """The bytes of biases and ends of four outputs, and the functions for two rows and for one."""
-        return _ends(fixed=self.fixed)
+    def ends_bytes(self) -> int:
+        """The bytes of biases and ends of four outputs."""
+        return _ends_bytes(fixed=self.fixed)
+
+    @property
+    def zeros(self) -> tuple[Zero, Zero]:
+        """The functions for two rows and for one."""
+        return _zeros(fixed=self.fixed)
 
 
 def _ends_bytes(*, fixed: bool) -> int:
     return end_bytes("fixed" if fixed else "scaled")
 
 
-def _ends(*, fixed: bool) -> str:
-    end = "_fixed" if fixed else ""
-    return f"{_ends_bytes(fixed=fixed)}, glow_mve_zero2{end}, glow_mve_zero1{end}"
+def _zeros(*, fixed: bool) -> tuple[Zero, Zero]:
+    end = "fixed" if fixed else "scaled"
+    return Zero(2, end), Zero(1, end)
 
 
 def _accepts(instr: Instr) -> bool:
