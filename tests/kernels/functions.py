@@ -160,7 +160,7 @@ def printed_function(job: Job, number: int) -> Function:
 def _rendered(job: Job, number: int | str) -> tuple[Function, Tiles]:
     """Return the function of a job, and its tiles."""
     kernel = get_kernel(job.instr.kernel)
-    name = f"fn{number}_{job.instr.kernel}__{job.instr.variant}"
+    name = f"fn{number}_{job.instr.kernel}"
     fields = None if job.literal else args_struct(job.instr, f"{name}_args_t")
     shown = fields if fields is not None and fields.fields else None
     stem = f"helper_{job.instr.kernel}__{job.instr.variant}"
