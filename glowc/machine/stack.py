@@ -103,11 +103,18 @@ class _Walk:
     def bytes(self) -> int:
         """Return the deepest point of the function and of what it calls."""
         jumps = self._drain(0, 0)
-        # Where a computed jump leads is not known: to any code that nothing else leads to, as deep as the jump.
+        # Where a computed jump leads is not known: to any code that nothing else leads to, as deep as the jump. Where
+        # there is none, one that left nothing on the stack ends the function by a call through a pointer.
+        if 0 in jumps and not any(self._is_left(i) for i in range(len(self._function.insns))):
+            self._most = max(self._most, self._bounds.of_pointer(self._function))
         for i in range(len(self._function.insns)):
             if jumps and i not in self._depths:
                 jumps |= self._drain(i, max(jumps))
         return self._most
+
+    def _is_left(self, i: int) -> bool:
+        """Say whether no path has reached an instruction that does something."""
+        return i not in self._depths and not self._function.insns[i].name.startswith("nop")
 
     def _drain(self, begin: int, depth: int) -> set[int]:
         """Follow all paths from an instruction; return the depths at computed jumps."""

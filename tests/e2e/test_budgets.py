@@ -131,6 +131,8 @@ def test_budget_holds(name: str, target: str) -> None:
     model_path(name)
     report = measure(name, target)
     values = budgeted(report)
+    bound = report["stack_bound_bytes"]
+    assert bound is None or values["stack_bytes"] <= bound, "an inference took more stack than its worst case"
     if UPDATE:
         record(name, target, values)
         return
