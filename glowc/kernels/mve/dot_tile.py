@@ -8,6 +8,7 @@ places of codes, or the scale of all channels, q6 and q7 the lowest and the high
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,7 +31,7 @@ Weight = Callable[[Register], Register]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tile:
+class _Tile(ABC):
     """So many `pixels`, whose codes end as `stream.end_of` tells, or "shared": by one scale."""
 
     family: ClassVar[str]
@@ -98,9 +99,9 @@ class _Tile:
         return Ending(by, (_LOW, _HIGH), 0, R7, biases=_NEXT, factors=factors, free=free).codes(b, sums)
 
     @property
+    @abstractmethod
     def runs(self) -> list[tuple[Insn, ...]]:
         """The parts of the function."""
-        raise NotImplementedError
 
     def _function(self, kind: str, argument: str, *more: str) -> str:
         """Return a function that a macro of the header makes of its parts."""
