@@ -22,9 +22,9 @@ SANITIZERS = (
 )
 SAMPLE = int(os.environ.get("GLOWC_SAMPLE", "12"))
 OTHERS = max(1, SAMPLE // 3)
-_USUAL_LEVELS = "-O2 -O0 -Og -O0 -O0 -Os -O0 -O0 -Og"
+_EIGHT = "-O2 -O0 -Og -O0 -O0 -Os -O0 -O0"
 LEVELS, _HELIUM_LEVELS = (  # gcc 12 had errors of its own at -O1 in Helium
-    tuple(os.environ.get("GLOWC_LEVELS", levels).split()) for levels in (_USUAL_LEVELS, f"{_USUAL_LEVELS[:-1]}1")
+    tuple(os.environ.get("GLOWC_LEVELS", f"{_EIGHT} {last}").split()) for last in ("-Og", "-O1")
 )
 POOL_BYTES = 1 << 20  # operands of one case on bare metal; the arena region of these boards holds 4 MB
 

@@ -46,7 +46,8 @@ def errors(argv: list[str], sources: Mapping[str, str], folder: Path) -> list[st
 def included_on(cpu: Cpu) -> list[str]:
     """Return the headers that bundles for a CPU may have."""
     variants = [variant for kernel in all_kernels() for variant in variants_of(kernel)]
-    return [*RUNTIME_FILES, *with_included({v.header for v in variants if v.header and v.needs <= cpu.features})]
+    named = {variant.header for variant in variants if variant.needs <= cpu.features} - {""}
+    return [*RUNTIME_FILES, *with_included(named | {BLOB_HEADER, SAME_HEADER})]
 
 
 @pytest.mark.parametrize("name", ALONE)
