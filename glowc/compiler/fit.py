@@ -51,9 +51,12 @@ def request_of(options: CompileOptions, board: Board) -> Request:
     kind = "overlap" if kind == "auto" and (options.slice is not None or options.cores > 1) else kind
     keeps = board.cpu.slow_flash and not options.guard
     short_loops = board.cpu.loop_bytes is not None and options.code_section is None
-    roomy = keeps and short_loops and options.opt != "size"
+    grows = options.opt != "size" and not options.guard
     split = rooms if len(rooms) > 1 else ()
-    return Request(kind, options.ram_limit, room, fed, caller_io, split, options.guard, keeps, roomy, board.cpu)
+    return Request(
+        kind, options.ram_limit, room, fed, caller_io, split, options.guard, keeps, grows, grows and keeps and short_loops,
+        board.cpu,
+    )  # fmt: skip
 
 
 Select = Callable[[Mapping[str, int]], Selection]

@@ -48,6 +48,7 @@ _MOST_MOVES = 8  # instructions after a layer that may run ahead of it, and orde
 _MOST_GROWTHS = 8  # of an arena for those layers, that are tried
 _WANTED_PERCENT = 5  # of the arena, by which it may grow for weights that are then read half as often
 _GROWTH_PERCENT, _GROWTH_BYTES = 15, 8192  # of an arena without a limit, whichever is more, where they are read once
+_CACHED_BYTES = 32 << 10  # of constants that a data cache keeps at most
 KINDS = ("auto", "plain", "overlap", "stream")
 
 
@@ -56,8 +57,8 @@ class Request:
     """What a plan has to be: its `kind`, the bytes that it may take, and how the model's input arrives.
 
     `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
-    `keeps`: weights that are read again and again from a slow flash are copied into what is free of it. `roomy`: the
-    arena may grow a little for layers that then read them half as often. For `cpu` weights of few bits are unpacked in
+    `keeps`: weights that are read again and again from a slow flash are copied into what is free of it. `grows`: the
+    arena may grow a little for layers that then read them once, `roomy`: also for ones that read them half as often. For `cpu` weights of few bits are unpacked in
     front of their layers, None: they are stored as bytes. `divide` says which instructions cores share.
     """
 
@@ -69,6 +70,7 @@ class Request:
     rooms: tuple[memory.Room, ...] = ()
     guard: bool = False
     keeps: bool = False
+    grows: bool = False
     roomy: bool = False
     cpu: Cpu | None = None
     divide: Callable[[Program], Program] = lambda program: program
@@ -175,7 +177,7 @@ def _whole(lower: Lower, request: Request) -> Planned:
     divided = request.divide(moved)
     program, done = spent if divided is moved else _spent(divided, _placed(divided, request), request)
     done = _unpacked(program, done, request)
-    return done if request.kind == "plain" else _kept(_roomy(program, done, request), request)
+    return done if request.kind == "plain" else _kept(_roomy(program, _apart(program, done, request), request), request)
 
 
 def _in_roomier_order(program: Program, request: Request) -> tuple[Program, _Spent]:
@@ -386,6 +388,30 @@ def _roomy(program: Program, done: Planned, request: Request) -> Planned:
             if found.plan.arena_bytes <= min(bounds):
                 return found
     return done
+
+
+def _apart(program: Program, done: Planned, request: Request) -> Planned:
+    """Return the plan in which layers read their weights once, where they are most of the model and few bytes.
+
+    Outputs of others lie over their inputs; `done` is the plan in which theirs do, too.
+    """
+    if not request.grows or request.rooms or done.program.consts.keys() != program.consts.keys():
+        return done
+    found = row_overlaps(strip_markers(program))
+    once = [o for o in found if o.grid == 0 and _constant_bytes(program, program.instrs[o.index]) > _CACHED_BYTES]
+    slower = off_grid(program, once, done.plan.offsets_bytes)
+    if not slower or 2 * sum(program.instrs[i].macs for i in slower) < sum(i.macs for i in program.instrs):
+        return done
+    fewer = of_blocks(o for o in found if o.index not in slower)
+    plan = plan_memory(program, fewer, guard_bytes=request.guard_bytes)
+    bounds = (done.plan.arena_bytes + _growth(done.plan.arena_bytes), request.limit_bytes, request.room_bytes)
+    if plan.arena_bytes > min(b for b in bounds if b is not None):
+        return done
+    return replace(done, program=directed(program, found, plan), plan=plan, overlaps=fewer)
+
+
+def _constant_bytes(program: Program, instr: Instr) -> int:
+    return sum(program.buffers[o.buffer].size_bytes for o in instr.operands if o.buffer in program.consts)
 
 
 def _growth(arena_bytes: int) -> int:

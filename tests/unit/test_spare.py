@@ -16,6 +16,7 @@ from glowc.kernels.choice import variant_of
 from glowc.kernels.dsp.conv import ConvPlan, keep_quad
 from glowc.memory.types import MemoryPlan, RegionPlan
 from glowc.place.places import memory_blocks, verify_plan
+from glowc.place.rewrite.row_overlap import off_grid, row_overlaps
 from glowc.place.spare import Gap, widest_gaps
 from glowc.program.ir import Instr
 from glowc.program.lifetimes import strip_markers
@@ -137,3 +138,18 @@ def test_the_arena_does_not_grow_beyond_a_limit_nor_for_size(points: Path) -> No
     need = compiled(points, io_layout="nhwc", slow=False).plan.arena_bytes
     assert compiled(points, io_layout="nhwc", slow=True, ram_limit=need).plan.arena_bytes == need
     assert of_eight_pixels(compiled(points, io_layout="nhwc", slow=True, opt="size")) == []
+
+
+@pytest.mark.parametrize(("channels", "opt", "apart"), [
+    ((96, 64), "balanced", True), ((96, 64), "size", False), ((48, 64), "balanced", False),
+])  # fmt: skip
+def test_an_output_lies_beside_its_input_where_weights_are_read_again_otherwise(
+    tmp_path: Path, channels: tuple[int, ...], opt: str, *, apart: bool
+) -> None:  # fmt: skip
+    """Weights of 55 KB, which no data cache of a Cortex-M55 keeps, and of 27 KB."""
+    model = conv_chain(tmp_path / "chain.onnx", (8, 4), channels)
+    result = compile_model(model, load_board("mps3-an547"), CompileOptions(opt=opt, io_layout="nhwc"))
+    program = strip_markers(result.program)
+    (instr,) = (i for i in program.instrs if i.plan.reads_weights_once)
+    found = row_overlaps(program)
+    assert bool(off_grid(program, found, result.plan.offsets_bytes)) != apart
