@@ -52,10 +52,10 @@ def request_of(options: CompileOptions, board: Board) -> Request:
     keeps = board.cpu.slow_flash and not options.guard
     short_loops = board.cpu.loop_bytes is not None and options.code_section is None
     grows = options.opt != "size" and not options.guard
+    roomy = grows and keeps and short_loops
     split = rooms if len(rooms) > 1 else ()
     return Request(
-        kind, options.ram_limit, room, fed, caller_io, split, options.guard, keeps, grows, grows and keeps and short_loops,
-        board.cpu,
+        kind, options.ram_limit, room, fed, caller_io, split, options.guard, keeps, grows, roomy, board.cpu
     )  # fmt: skip
 
 

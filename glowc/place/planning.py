@@ -58,8 +58,9 @@ class Request:
 
     `limit_bytes` is the user's wish, `room_bytes` what the board has. `rooms`, the fastest first, split the arena.
     `keeps`: weights that are read again and again from a slow flash are copied into what is free of it. `grows`: the
-    arena may grow a little for layers that then read them once, `roomy`: also for ones that read them half as often. For `cpu` weights of few bits are unpacked in
-    front of their layers, None: they are stored as bytes. `divide` says which instructions cores share.
+    arena may grow a little for layers that then read them once, `roomy`: also for ones that read them half as often.
+    For `cpu` weights of few bits are unpacked in front of their layers, None: they are stored as bytes. `divide` says
+    which instructions cores share.
     """
 
     kind: str = "auto"

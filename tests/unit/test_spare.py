@@ -150,6 +150,6 @@ def test_an_output_lies_beside_its_input_where_weights_are_read_again_otherwise(
     model = conv_chain(tmp_path / "chain.onnx", (8, 4), channels)
     result = compile_model(model, load_board("mps3-an547"), CompileOptions(opt=opt, io_layout="nhwc"))
     program = strip_markers(result.program)
-    (instr,) = (i for i in program.instrs if i.plan.reads_weights_once)
+    assert any(i.plan.reads_weights_once for i in program.instrs)
     found = row_overlaps(program)
     assert bool(off_grid(program, found, result.plan.offsets_bytes)) != apart
