@@ -35,11 +35,11 @@ def over_inputs(compiled: Compiled) -> list[tuple[int, int]]:
     return found
 
 
-def compiled_chain(path: Path, board_name: str, variant: str) -> Compiled:
+def compiled_chain(path: Path, board_name: str, variant: str, opt: str = "balanced") -> Compiled:
     """Compile a chain with one variant for all layers."""
     board = load_board(board_name)
     require_tool(board.cpu.cc, board.run_argv[0])
-    options = CompileOptions(io_layout="nhwc")
+    options = CompileOptions(io_layout="nhwc", opt=opt)
     compiled = compile_model(path, board, options, order=lambda layers: {x.name: (variant,) for x in layers})
     assert {i.variant for i in strip_markers(compiled.program).instrs} == {variant}
     return compiled
@@ -89,7 +89,7 @@ def test_planar(
 def test_channels_in_blocks(tmp_path: Path) -> None:
     """Some channels of all pixels are computed before the next ones only where nothing lies over inputs."""
     path = conv_chain(tmp_path / "chain.onnx", (8, 8), (64, 64, 64, 64))
-    compiled = compiled_chain(path, "mps3-an547", "mve")
+    compiled = compiled_chain(path, "mps3-an547", "mve", "size")  # over inputs though weights are read again
     over = over_inputs(compiled)
     assert {down for down, _ in over} == {0, 1}, "upwards and downwards"
     check(compiled, "mps3-an547", (8, 8, 64), tmp_path / "bundle")
