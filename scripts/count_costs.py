@@ -29,7 +29,7 @@ from glowc.kernels.features import features
 from glowc.machine.cycles.measure import measure_layers
 from glowc.machine.execute import BundleInfo, count_layers, load_bundle, random_inputs
 from glowc.paths import data_dir
-from glowc.program.ir import Instr
+from glowc.program.ir import Instr, Plan
 from glowc.program.lifetimes import strip_markers
 from glowc.select.candidates import Layer, Order
 from glowc.select.cost import key_of
@@ -117,7 +117,7 @@ def measure(target: Target, samples: Samples, wanted: Wanted, quick: bool) -> li
     found: list[Counted] = []
     is_drawn = isinstance(samples[0], Drawn)
     layout = "exported" if is_drawn or samples[0].planar or is_tflite(samples[0]) else "nhwc"  # type: ignore[union-attr]
-    options = CompileOptions(io_layout=layout, plan="plain")  # no overlap: nothing to plan
+    options = CompileOptions(io_layout=layout, plan="plain")
     with tempfile.TemporaryDirectory(prefix="glowc-costs-") as name:
         layers = compile_model(written(samples, Path(name)), target.board, options).selection.layers
         counted = [(sample_of(x), len(counted_of(x, wanted))) for x in layers]
@@ -128,9 +128,20 @@ def measure(target: Target, samples: Samples, wanted: Wanted, quick: bool) -> li
                 folder.mkdir()
                 path = written(left, folder)
                 for opt in OTHER_OPTS if is_drawn or quick else OPTS.get(target.board.cpu.family, OTHER_OPTS):
-                    compiled = compile_model(path, target.board, replace(options, opt=opt), order=nth(number, wanted))
-                    found.append((compiled, count(compiled, target, folder / opt)))
+                    plain = compile_model(path, target.board, replace(options, opt=opt), order=nth(number, wanted))
+                    found.append((plain, count(plain, target, folder / opt)))
+                    if target.board.cpu.slow_flash and opt == "balanced":
+                        spending = compile_model(
+                            path, target.board, replace(options, plan="overlap"), order=nth(number, wanted)
+                        )
+                        if plans_of(spending) != plans_of(plain):
+                            found.append((spending, count(spending, target, folder / "overlap")))
     return found
+
+
+def plans_of(compiled: Compiled) -> list[Plan]:
+    """Return the plans of a program's layers."""
+    return [instr.plan for instr in strip_markers(compiled.program).instrs]
 
 
 def sample_of(layer: Layer) -> int:

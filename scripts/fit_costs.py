@@ -43,7 +43,7 @@ from drawn_layers import Drawn, draw
 
 from glowc.board import Board, Chip, find_tool
 from glowc.errors import GlowcError
-from glowc.kernels.features import FEATURES, OF_PLAN, WORK
+from glowc.kernels.features import FEATURES, OF_PASSES, OF_PLAN, WORK
 from glowc.select.cost import MODES, cost_file, keys_like
 
 TARGETS = (
@@ -132,6 +132,8 @@ def fit(
     usable = [f for f in columns if columns[f].any()]
     if any(f in OF_PLAN for f in usable):
         usable = [f for f in usable if f in ("call", "weights", LIKE, *OF_PLAN)]
+    if "passes" in usable:
+        usable = [f for f in usable if f in (LIKE, *OF_PASSES)]
     most = min(MOST_TERMS, max(len(samples) // 3, 1), len(samples) - 1)  # more say nothing of other shapes
     if most < 1:
         return None

@@ -17,8 +17,8 @@ FEATURES = (
     "edge_patch", "strided_blocks", "tail", "tail_taps", "inside", "middle", "border",
     "spill_8k", "spill_16k", "spill_32k", "pairs", "pair_products", "spans_again_8k", "spans_again_16k",
     "spans_again_32k", "twos_again_8k", "twos_again_16k", "twos_again_32k", "turns_again_8k", "turns_again_16k",
-    "turns_again_32k", "window_insns", "window_cycles", "plane_insns", "real_sums", "lone_sums", "long_ends",
-    "window_runs", "tie_sums", *TILE_FEATURES,
+    "turns_again_32k", "window_insns", "window_cycles", "plane_insns", "plane_calls", "passes", "reread", "real_sums",
+    "lone_sums", "long_ends", "window_runs", "tie_sums", *TILE_FEATURES,
 )  # fmt: skip
 
 WORK = TILE_WORK | {
@@ -34,8 +34,14 @@ WORK = TILE_WORK | {
 }
 """Those that count multiply-accumulates, one by one or in groups."""
 
-OF_PLAN = ("window_insns", "window_cycles", "plane_insns")
+OF_PLAN = ("window_insns", "window_cycles", "plane_insns", "plane_calls")
 """Those of plans that count what their loops take (`Plan.work`): costs are fitted to them, calls and weights alone."""
+
+OF_PASSES = (
+    "call", "outputs", "rows", "pixels", "edges", "patch", "edge_patch", "window_runs", "quads", "quad_products",
+    "passes", "reread", "shifted_tiles", "shifted_patch",
+)  # fmt: skip
+"""Those that costs of plans with `passes` are fitted to."""
 
 _WEIGHTS = ("weights", "w", "r")  # roles; the last ones of recurrent layers
 _CACHES = {"8k": 8 << 10, "16k": 16 << 10, "32k": 32 << 10}
@@ -104,8 +110,10 @@ def features(instr: Instr) -> Mapping[str, float]:
     twos of glowc.kernels.tile_features after the first one miss, turns_again_8k ... those of steps of a recurrence;
     inside: those that lie in the input; middle: those of pixels whose window is whole, border: of the other ones;
     pairs, pair_products: two adjacent pixels of a row of four output channels, and their inputs. window_insns,
-    plane_insns: of depthwise windows the instructions of rows of outputs, and all others, window_cycles: of the former
+    plane_insns: of depthwise windows the instructions of rows of outputs, and of planes, window_cycles: of the former
     in an order for a core;
+    plane_calls: those of all calls around these; passes: of pairs of channels over the pixels that a
+    plan collects, reread: the bytes of weights that these read from flash;
     real_sums: sums of plans that divide floats for each, lone_sums: those by one vector at a time;
     long_ends: outputs of plans that end in products of 64 bits; window_runs: adjacent inputs under windows that are
     collected one after the other; tie_sums: of averages so near to a tie that floats are added up in software. With

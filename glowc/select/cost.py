@@ -138,7 +138,8 @@ class Costs:
         fit = self.fit(instr, mode)
         if fit is None:
             return None
-        cost, spared = fit.predict(features(instr)), variant_of(instr).spared_bytes(instr)
+        values = features(instr)
+        cost, spared = fit.predict(values), 0 if "reread" in values else variant_of(instr).spared_bytes(instr)
         return cost if not spared else Cost(cost.insns, cost.cycles - round(self.reread_cycles * spared))
 
     def stated(self, instr: Instr) -> Cost:

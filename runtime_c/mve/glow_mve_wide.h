@@ -143,10 +143,15 @@ GLOW_INLINE void glow_mve_wide_store_high(int16_t *to, const int32x4_t *sums, co
   vstrhq_s16(to, codes);
 }
 
-/* Stores sat(rne(sum * scale)) of eight channels, between low and high; the zero point is 0. */
-GLOW_INLINE void glow_mve_wide_store(int16_t *to, const int32x4_t *sums, const float *scale, int32_t low, int32_t high) {
-  const int32x4_t even = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[0]), vldrwq_f32(scale)));
-  const int32x4_t odd = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[1]), vldrwq_f32(scale + 4)));
+/* Stores sat(rne(sum * scale) + zp) of eight channels, between low and high. */
+GLOW_INLINE void glow_mve_wide_store(int16_t *to, const int32x4_t *sums, const float *scale, int32_t zp, int32_t low,
+                                     int32_t high) {
+  int32x4_t even = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[0]), vldrwq_f32(scale)));
+  int32x4_t odd = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[1]), vldrwq_f32(scale + 4)));
+  if (zp != 0) {
+    even = vqaddq_n_s32(even, zp);
+    odd = vqaddq_n_s32(odd, zp);
+  }
   int16x8_t codes = vqmovnbq_s32(vdupq_n_s16(0), even);
   codes = vqmovntq_s32(codes, odd);
   codes = vminq_s16(vmaxq_s16(codes, vdupq_n_s16((int16_t)low)), vdupq_n_s16((int16_t)high));

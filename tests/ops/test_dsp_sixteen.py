@@ -45,6 +45,7 @@ def kernel_cases() -> Iterator[Case]:
         yield plain_fc_case(rng, 19, 7, 3, 0, (0, *clamp))
     yield from spread_cases(rng)
     yield from depthwise_cases(rng)
+    yield from zero_point_cases()
     yield from shifted_cases(rng)
     for in_k, n, count in ((1, 2, 1), (3, 5, 2), (16, 6, 1), (33, 7, 3), (64, 2, 1)):
         yield without_zero(fc_case(rng, DType.S16, in_k, n, count))
@@ -91,6 +92,24 @@ def depthwise_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield geometry(rng, **base, stride=(stride, stride), pads=edge, batch=2)  # type: ignore[arg-type]
         yield geometry(rng, **base, dilation=(2, stride), pads=edge, per_channel=False)  # type: ignore[arg-type]
         yield geometry(rng, **base, pads=edge, rows=(1, 4), in_ring=5, out_ring=3, descending=1)  # type: ignore[arg-type]
+
+
+def zero_point_cases() -> Iterator[Case]:
+    """Depthwise layers of codes that are not around 0: borders, strides, rings, sums beside 32 bits."""
+    rng = np.random.default_rng(72)
+    for c, x_zp, w_zp in itertools.product((8, 11, 24), (-1924, 32767), (0, 5)):
+        zeros = {"x_zp": x_zp, "y_zp": 900, "w_zp": w_zp, "dtype": DType.S16}
+        base = {"h": 6, "w": 7, "c": c, "out_c": c, "group": c} | zeros
+        yield geometry(rng, **base, pads=(1, 2, 2, 1), batch=2)  # type: ignore[arg-type]
+        yield geometry(rng, **base, k=(1, 9), dilation=(1, 2), pads=(0, 8, 0, 8))  # type: ignore[arg-type]
+        yield geometry(rng, **base, k=(4, 4), stride=(2, 2), pads=(3, 0, 1, 3), rows=(1, 3), in_ring=6)  # type: ignore[arg-type]
+        yield geometry(rng, **base | {"y_zp": 0}, clamp=(-9000, 20000))  # type: ignore[arg-type]
+    for taps in (250, 260):  # the sums of their codes are sure to fit 32 bits, and are not
+        base = {"h": 1, "w": taps + 1, "c": 8, "out_c": 8, "group": 8, "dtype": DType.S16, "x_zp": -32768, "y_zp": 900}
+        case = geometry(rng, **base, k=(1, taps))  # type: ignore[arg-type]
+        case.arrays["weights"][:] = 127
+        case.arrays["in"] //= 2
+        yield case
 
 
 def shifted_cases(rng: np.random.Generator) -> Iterator[Case]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glowc.kernels.base import Columns, KernelVariant, Prepared, Reads, no_scratch, plan_of
+from glowc.kernels.base import Columns, KernelVariant, Prepared, Reads, plan_of
 from glowc.kernels.common.constants import SHIFTED, WEIGHTED
 from glowc.kernels.common.sums import sums
 from glowc.kernels.common.windows import is_point
@@ -35,6 +35,8 @@ from glowc.program.kernel import Arrays
 
 _MAX_PLANAR_ROWS = 16  # channels x kernel rows of a planar input that are printed one by one
 _PIXELS = 4
+_TILE = 8  # outputs
+_FORM = "quad"  # of variants for four pixels
 _MOST_WASTE = 1.1  # of pixels computed to those that a row has
 _BLOCK_CHANNELS = 8  # of which a call may compute some
 _FEW_READS, _FEW_BYTES = 4, 256  # of weights: fewer are not kept
@@ -100,13 +102,20 @@ class ConvPlan(Plan):
         return "rows" if self.path in ("across", "word") else f"{self.path}_spread" if spread else self.path
 
     def work(self, instr: Instr) -> Mapping[str, float]:
-        """Count the runs of adjacent inputs that are collected, or taps, of paths that do so one by one."""
-        if self.path not in ("three", "gather", "planar"):
-            return {}
+        """Count runs of adjacent inputs that are collected, or taps, of paths that do so one by one; sums of inputs.
+
+        Of fours of pixels the passes over pairs of channels, and the bytes of weights that are read from flash.
+        """
         shape = Conv.of(instr)
-        rows = shape.k_h * (shape.in_c if self.path != "gather" else 1)
-        taps = 1 if self.path == "three" or self.run else shape.k_w
-        return {"window_runs": float(shape.batch * shape.out_h * shape.out_w * rows * taps)}
+        found = _passed(instr, self, shape) if instr.variant.endswith(_FORM) else {}
+        if self.summed:
+            pixels = float(shape.batch * shape.out_h * shape.out_w)
+            found |= {"shifted_tiles": pixels * shape.out_c / _TILE, "shifted_patch": pixels * shape.inputs}
+        if self.path in ("three", "gather", "planar"):
+            rows = shape.k_h * (shape.in_c if self.path != "gather" else 1)
+            taps = 1 if self.path == "three" or self.run else shape.k_w
+            found["window_runs"] = float(shape.batch * shape.out_h * shape.out_w * rows * taps)
+        return found
 
     @property
     def head(self) -> int:
@@ -259,9 +268,10 @@ def prepare_shift(constants: Arrays, instr: Instr) -> Prepared:
 
 
 def _quad_bytes(plan: ConvPlan, shape: Conv) -> int:
-    """Four pixels of inputs as int16; at the edges of the input also padded pieces of rows."""
+    """Four pixels of inputs as int16, and as bytes where they are gathered; at its edges also pieces of rows."""
     span = (3 * shape.stride_w + shape.k_w) * shape.in_c  # of one row under the windows of four pixels
     pieces = {"rows": span, "across": _PIXELS * shape.k_w * shape.in_c}
+    pieces |= dict.fromkeys(("gather", "planar"), _PIXELS * GROUP * -(-shape.inputs // GROUP))
     return 8 * _PIXELS * groups_of(plan, shape) + pieces.get(plan.path, 0)
 
 
@@ -320,6 +330,17 @@ def _passes(plan: ConvPlan, shape: Conv) -> int:
     return shape.batch * -(-shape.out_h * shape.out_w // (_PIXELS * plan.fours))
 
 
+def _passed(instr: Instr, plan: ConvPlan, shape: Conv) -> dict[str, float]:
+    """Return fours of pixels times pairs of channels, their inputs, passes over pairs, and what these read of flash."""
+    rows, width, pairs = shape.batch * shape.out_h, shape.out_w, -(-shape.out_c // 2)
+    if not (plan.row_ends or (plan.path == "three" and plan.quads > 1)):
+        rows, width = 1, rows * width
+    fours, passes = (rows * -(-width // n) for n in (_PIXELS, _PIXELS * plan.fours * plan.quads))
+    flash = instr.operand("weights").type.size_bytes - plan.kept
+    found = {"quads": fours * pairs, "quad_products": fours * pairs * shape.inputs, "passes": passes * pairs}
+    return {name: float(n) for name, n in {**found, "reread": passes * flash + plan.kept}.items()}
+
+
 def _quad_steps(plan: ConvPlan, shape: Conv) -> int:
     return 2 * plan.summed + quad_step_count(shape.inputs if plan.path != "three" else plan.row_groups * GROUP)
 
@@ -344,14 +365,6 @@ def wanted_bytes(instr: Instr) -> tuple[int, ...]:
     return ()
 
 
-def spared_bytes(instr: Instr) -> int:
-    """Return the bytes of weights that a layer reads from its scratch, or for the second four of eight pixels."""
-    plan, shape = plan_of(instr, ConvPlan), Conv.of(instr)
-    reads = shape.batch * -(-shape.out_h * shape.out_w // _PIXELS)
-    again = reads // 2 if plan.quads > 1 and not plan.kept else reads - _passes(plan, shape) if plan.fours > 1 else 0
-    return plan.kept * (reads - 1) + instr.operand("weights").type.size_bytes * again
-
-
 def _shift_bytes(plan: ConvPlan, shape: Conv) -> int:
     """As of `_quad_bytes`, and the sums of four pixels."""
     return _quad_bytes(plan, shape) + 4 * _PIXELS * 2 * -(-shape.out_c // 2)
@@ -364,13 +377,12 @@ def shift_scratch(instr: Instr) -> int:
 
 def accepts_quad(instr: Instr) -> bool:
     """Accept layers whose inputs of four pixels are few enough."""
-    return _is_possible(instr) and _is_small(instr, collecting_quad(Conv.of(instr)))
+    return accepts_any_zero(instr) and _is_small(instr, collecting_quad(Conv.of(instr)))
 
 
 def accepts_rests(instr: Instr) -> bool:
     """Accept the same, and kernel rows that are not whole groups."""
-    plan = collecting_quad(Conv.of(instr), rests=True)
-    return accepts_quad(instr) or (plan.rest > 0 and accepts_any_zero(instr) and _is_small(instr, plan))
+    return accepts_any_zero(instr) and _is_small(instr, collecting_quad(Conv.of(instr), rests=True))
 
 
 def _is_small(instr: Instr, plan: ConvPlan) -> bool:
@@ -383,17 +395,10 @@ def modest_quad(instr: Instr) -> int:
     return max(2 * 3 * shape.in_w * shape.in_c, 2 * 8 * groups_of(plan_of(instr, ConvPlan), shape))
 
 
-def _is_possible(instr: Instr) -> bool:
-    paths = ("point", "rows", "across", "word", "three")
-    return accepts_any_zero(instr) and collecting_quad(Conv.of(instr)).path in paths
-
-
 def _accepts_shift(instr: Instr) -> bool:
     """Accept any number of pixels: no variant for two of them stands after this one."""
-    if not _is_possible(instr):
-        return False
     shape = Conv.of(instr)
-    return _shift_bytes(collecting_quad(shape), shape) <= _SHIFT_BYTES
+    return accepts_any_zero(instr) and _shift_bytes(collecting_quad(shape), shape) <= _SHIFT_BYTES
 
 
 def records(instr: Instr) -> Records | None:
@@ -441,17 +446,16 @@ CONV = KernelVariant(
     reads=Reads(value_bytes=2), stated=Stated(macs=0.75, outputs=9), records=records,
 )  # fmt: skip
 QUAD = KernelVariant(
-    "dsp", form="quad", also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quads_line.h",
+    "dsp", form=_FORM, also=FPU, slow_with=DUAL_ISSUE, template="{}_quad", rank=11, header="glow_dsp_quads_line.h",
     accepts=accepts_quad, prepare=prepare_quad, packs=WEIGHTED, scratch_bytes=quad_scratch, streams=True, row_block=4,
     columns=Columns(4, _least_columns, _whole_columns), channels=_channels,
     reads=Reads(at_once=2, value_bytes=2), stated=Stated(macs=0.7, outputs=9), modest_bytes=modest_quad,
-    keeps=keep_quad, wanted_bytes=wanted_bytes, spared_bytes=spared_bytes, records=quad_records,
-    leads=_leads,
+    keeps=keep_quad, wanted_bytes=wanted_bytes, records=quad_records, leads=_leads,
 )  # fmt: skip
 SHIFT = replace(
     QUAD, accepts=_accepts_shift, prepare=prepare_shift, packs=SHIFTED, scratch_bytes=shift_scratch,
     header="glow_dsp_shift.h", stated=None, slow_with=frozenset(), modest_bytes=None, keeps=None,
-    wanted_bytes=lambda _: (), spared_bytes=no_scratch,
+    wanted_bytes=lambda _: (),
 )  # fmt: skip
 
 VARIANTS = {

@@ -43,7 +43,7 @@ _CHANNEL, _LINE = 30, 16  # of a channel of rows of outputs, and of each of them
 _CLEAR, _PAD, _LINED = 3, 35, 7  # of a word of planes, of what is above and below one, of a word of weights of lines
 _SPREAD_CYCLES = 3.0  # of an input that becomes a halfword of a plane
 _PLAIN_ENDS = 1.35  # of the cycles of outputs that are no lines to those of all
-_SLOWER = 1.25  # an instruction of all that is around rows of outputs than one of these, in cycles
+_SLOWER, _COLD = 1.4, 5.0  # of planes, and of calls, in those of rows of outputs: their cycles
 _COPY, _COPY_FEW = 1, 15  # of an output that is copied with three others, and with fewer
 
 
@@ -95,12 +95,13 @@ class PlanarPlan(Plan):
         return {"in": read, "scratch": 2 * read + used + (0 if window.held else blocks * taps)}
 
     def work(self, instr: Instr) -> Mapping[str, float]:
-        """Count the instructions of rows of outputs, and of all that is around them; cycles of the former on a core."""
+        """Count the instructions of rows of outputs, of planes and of calls; cycles of the former on a core."""
         way, by = _way(instr, self), "line" if self.lined else self.by
         batch = way.shape.batch
         found = {
             "window_insns": batch * way.window_sum(self.rows, block_insns(way.window, by)),
-            "plane_insns": batch * way.around(self.rows, self.channels, lined=self.lined),
+            "plane_insns": batch * way.planes(self.rows, self.channels, lined=self.lined),
+            "plane_calls": batch * way.calls(self.rows, self.channels),
         }
         if self.core:
             found["window_cycles"] = batch * way.window_sum(self.rows, block_cycles(way.window, by, self.core))
@@ -210,26 +211,39 @@ class _Way:
         blocks = sum(-(-(s.out_w - first) // (s.dil_w * outputs)) for first in range(min(s.dil_w, s.out_w)))
         return s.out_c * (s.out_h * (blocks * block + s.dil_w * _LINE) + parts)
 
-    def around(self, rows: int, channels: int, *, lined: bool = True) -> float:
-        """Return all other instructions, roughly: planes and weights of bands of so many rows and channels, copies."""
+    def planes(self, rows: int, channels: int, *, lined: bool = True) -> float:
+        """Return the instructions of planes and weights of bands of so many rows and channels, and of copies."""
         s, words, bands = self.shape, self.plane_words, self.bands(rows)
-        fours, parts = -(-s.in_c // _GROUP), sum((pairs > 0) + singles for pairs, singles in words)
-        row = parts * _ROW + sum(_PAIR * pairs + _SINGLE * singles for pairs, singles in words)
-        planes = fours * (self.expanded(rows) * row + bands * parts * _CALL) + _CLEAR * channels * self.plane(rows)
+        row = self._parts * _ROW + sum(_PAIR * pairs + _SINGLE * singles for pairs, singles in words)
+        planes = -(-s.in_c // _GROUP) * self.expanded(rows) * row + _CLEAR * channels * self.plane(rows)
         outside = (bands * self.below(rows) - self.expanded(rows)) * s.dil_w * self.words
         planes += s.in_c * (bands * _PAD + _CLEAR * outside) if bands > 1 else 0
         taps = self.window.k_h * (self.window.k_w - 1)
-        weights = (
-            -(-s.out_c // _GROUP) * (_CALL + self.window.k_h * _ROW + taps * _PAIR) + s.out_c * taps * _LINED * lined
-        )
-        groups = -(-s.in_c // channels)
-        calls = bands * s.dil_w * (s.in_c if s.out_c > s.in_c else groups if self.direct else fours) * _ROWS
+        weights = -(-s.out_c // _GROUP) * (self.window.k_h * _ROW + taps * _PAIR) + s.out_c * taps * _LINED * lined
         copies = 0 if self.direct else s.out_c * s.out_h * s.out_w * (_COPY if s.out_c == s.in_c else _COPY_FEW)
-        return planes + weights + calls + copies + (groups * bands + 1) * _BAND
+        return planes + weights + copies
+
+    def calls(self, rows: int, channels: int) -> float:
+        """Return the instructions of calls that make planes, weights and rows, and of bands, outside of their loops."""
+        s, bands, groups, fours = (
+            self.shape,
+            self.bands(rows),
+            -(-self.shape.in_c // channels),
+            -(-self.shape.in_c // _GROUP),
+        )
+        made = (fours * bands * self._parts + -(-s.out_c // _GROUP)) * _CALL
+        computed = bands * s.dil_w * (s.in_c if s.out_c > s.in_c else groups if self.direct else fours) * _ROWS
+        return made + computed + (groups * bands + 1) * _BAND
+
+    @property
+    def _parts(self) -> int:
+        """The calls that make a row of planes of four channels."""
+        return sum((pairs > 0) + singles for pairs, singles in self.plane_words)
 
     def cost(self, rows: int, channels: int) -> float:
         """Return what a layer with so many rows and channels in a band takes, roughly, in instructions of windows."""
-        return self.window_sum(rows, block_insns(self.window, "line")) + _SLOWER * self.around(rows, channels)
+        around = _SLOWER * self.planes(rows, channels) + _COLD * self.calls(rows, channels)
+        return self.window_sum(rows, block_insns(self.window, "line")) + around
 
     def cuts(self) -> Iterator[tuple[int, int, int]]:
         """Yield the ways to cut a layer into bands: bytes of scratch, rows and channels."""

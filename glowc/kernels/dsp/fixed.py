@@ -94,7 +94,7 @@ def fixed_variant(plain: KernelVariant, prepare: Prepare, header: str) -> Kernel
 CONV_QUAD = replace(
     fixed_variant(conv.QUAD, _prepare_quad, "glow_dsp_quad_q31.h"),
     accepts=conv.accepts_rests, modest_bytes=conv.modest_quad, keeps=conv.keep_quad,
-    wanted_bytes=conv.wanted_bytes, spared_bytes=conv.spared_bytes,
+    wanted_bytes=conv.wanted_bytes,
 )  # fmt: skip
 
 WINOGRAD = fixed_variant(winograd.CONV, winograd.prepare_fixed, "glow_dsp_winograd.h")

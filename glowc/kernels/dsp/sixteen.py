@@ -127,9 +127,13 @@ def prepare_ends(constants: Arrays, instr: Instr) -> Prepared:
 
 
 def prepare_depthwise(constants: Arrays, instr: Instr) -> Prepared:
-    """The same; whole windows have their taps one by one."""
-    done, taps = prepare_ends(constants, instr), taps_plan(instr)
-    return replace(done, plan=replace(plan_in(done, WidePlan), k_h=taps.k_h, k_w=taps.k_w))
+    """The same; whole windows have their taps one by one, biases the zero point of the inputs where it is not 0."""
+    done, taps, filled = prepare_ends(constants, instr), taps_plan(instr), instr.int_("in_zp") != 0
+    plan = replace(plan_in(done, WidePlan), k_h=taps.k_h, k_w=taps.k_w, filled=filled)
+    if not filled:
+        return replace(done, plan=plan)
+    bias = bias_around_zero(constants, columns(constants["weights"]).astype(np.int64) - instr.int_("w_zp"), instr)
+    return UNFIT if bias is None else Prepared({"bias": bias}, plan)
 
 
 def _are_kinds(instr: Instr) -> bool:
@@ -150,7 +154,8 @@ def _accepts_fc(instr: Instr) -> bool:
 def _accepts_depthwise(instr: Instr) -> bool:
     """Accept one output channel per input channel, at least four adjacent ones."""
     alike = instr.int_("in_c") == instr.int_("out_c") == instr.int_("groups") >= 4
-    return _is_possible(instr) and alike and instr.int_("in_ch") == 1
+    possible = _is_possible(instr) or (_are_kinds(instr) and instr.kernel == "dwconv_s16")
+    return possible and alike and instr.int_("in_ch") == 1
 
 
 def _accepts(instr: Instr) -> bool:
@@ -269,7 +274,7 @@ VARIANTS = {
     **{f"{base}_s16{end}": (variant,) for base, variant in FIXED.items() for end in ("q15", "q31")},
     "conv_s16": (CONV,),
     "conv_s16rs": (replace(CONV, packs=SHIFTED),),
-    "dwconv_s16": (DEPTHWISE,),
+    "dwconv_s16": (replace(DEPTHWISE, packs=WEIGHTED),),
     "dwconv_s16rs": (DEPTHWISE,),
     "fc_s16": (FC,),
     "fc_s16rs": (FC,),

@@ -27,10 +27,12 @@ _SCRATCH_BYTES = 16384
 class WidePlan(Plan):
     """path: "point", one input pixel is the window; "rows", the columns of a kernel row are adjacent; "taps".
 
-    `high`: codes are upper words of products with factors in place of scales.
+    `high`: codes are upper words of products with factors in place of scales. `filled`: padding has the zero point of
+    the inputs, which is in the biases.
     """
 
     high: bool = False
+    filled: bool = False
 
 
 def _are_kinds(instr: Instr) -> bool:
@@ -39,8 +41,8 @@ def _are_kinds(instr: Instr) -> bool:
     return kinds == [DType.S16, DType.S8, DType.S16] and instr.int_("w_zp") == 0
 
 
-def _is_possible(instr: Instr) -> bool:
-    """Say whether inputs have zero point 0, too."""
+def _accepts_fc(instr: Instr) -> bool:
+    """Accept inputs around 0."""
     return _are_kinds(instr) and instr.int_("in_zp") == 0
 
 
@@ -65,10 +67,11 @@ def _accepts_conv(instr: Instr) -> bool:
 
 
 def _accepts_depthwise(instr: Instr) -> bool:
-    """Accept one output channel per adjacent input channel, eight or more, and results around 0."""
+    """Accept one output channel per adjacent input channel, eight or more; of factors only codes around 0."""
     shape = Conv.of(instr)
     alike = shape.in_c == shape.out_c == shape.groups >= _BLOCK and shape.in_ch == 1
-    return _is_possible(instr) and alike and instr.int_("out_zp") == 0
+    around_zero = instr.int_("in_zp") == instr.int_("out_zp") == 0
+    return _are_kinds(instr) and alike and (around_zero or instr.kernel == "dwconv_s16")
 
 
 def stream(weights: np.ndarray, bias: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -120,16 +123,19 @@ def prepare_fc(constants: Arrays, instr: Instr) -> Prepared:
     return _streamed(constants, instr.int_("out_n"), WidePlan(), instr)
 
 
-def prepare_depthwise(constants: Arrays, _: Instr) -> Prepared:
+def prepare_depthwise(constants: Arrays, instr: Instr) -> Prepared:
     """Put the even ones of eight channels' biases and scales in front of the odd ones."""
-    channels = constants["bias"].size
+    channels, bias = constants["bias"].size, bias_around_zero(constants, columns(constants["weights"]), instr)
+    if bias is None:
+        return UNFIT
     starts = np.minimum(np.arange(0, channels, _BLOCK), channels - _BLOCK)  # the last eight overlap those before
     order = (starts[:, None] + np.array([0, 2, 4, 6, 1, 3, 5, 7])).reshape(-1)
 
     def parted(array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.broadcast_to(array, channels)[order])
 
-    return Prepared({role: parted(constants[role]) for role in ("bias", "scale")}, WidePlan())
+    ends = {"bias": parted(bias), "scale": parted(constants["scale"])}
+    return Prepared(ends, WidePlan(filled=instr.int_("in_zp") != 0))
 
 
 _LAYER = replace(FAST, packs=WEIGHTED, header="glow_mve_wide.h", streams=True)
@@ -139,7 +145,7 @@ CONV = replace(
 )  # fmt: skip
 DEPTHWISE = replace(_LAYER, accepts=_accepts_depthwise, prepare=prepare_depthwise)
 FC = replace(
-    _LAYER, accepts=_is_possible, prepare=prepare_fc, records=lambda instr: group_records(instr, instr.int_("out_n"))
+    _LAYER, accepts=_accepts_fc, prepare=prepare_fc, records=lambda instr: group_records(instr, instr.int_("out_n"))
 )
 
 VARIANTS = {

@@ -106,14 +106,18 @@ def _is_plain(instr: Instr) -> bool:
     return _are_kinds(instr) and instr.int_("in_zp") == 0
 
 
+def _is_scaled(instr: Instr) -> bool:
+    """Say whether they have, or sums are scaled, whose biases may have their zero point."""
+    return _is_plain(instr) or (_are_kinds(instr) and instr.kernel.endswith("conv_s16"))
+
+
 def _is_fixed(instr: Instr) -> bool:
     return instr.kernel.endswith(("q15", "q31"))
 
 
 def _accepts(instr: Instr) -> bool:
-    """Accept one group; only scaled sums of codes that are not around 0."""
-    possible = _are_kinds(instr) if instr.kernel == "conv_s16" else _is_plain(instr)
-    return possible and instr.int_("groups") == 1 and _scratch(instr) <= _SCRATCH_BYTES
+    """Accept one group."""
+    return _is_scaled(instr) and instr.int_("groups") == 1 and _scratch(instr) <= _SCRATCH_BYTES
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
@@ -164,7 +168,7 @@ def _accepts_depthwise(instr: Instr) -> bool:
     """Accept one output channel per adjacent input channel, eight or more, and results of 16 bits."""
     s = Conv.of(instr)
     alike = s.in_c == s.out_c == s.groups >= _CHANNELS and s.in_ch == 1
-    return _is_plain(instr) and alike and instr.operand("out").type.dtype is DType.S16
+    return _is_scaled(instr) and alike and instr.operand("out").type.dtype is DType.S16
 
 
 def _accepts_fc(instr: Instr) -> bool:
@@ -174,10 +178,11 @@ def _accepts_fc(instr: Instr) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WideTapsPlan(TapsPlan):
-    """The taps of a depthwise window. `fixed`, `high`: as in SixteenPlan."""
+    """The taps of a depthwise window. `fixed`, `high`, `filled`: as in SixteenPlan."""
 
     fixed: bool = False
     high: bool = False
+    filled: bool = False
 
     @property
     def ends_alone(self) -> bool:
@@ -185,9 +190,13 @@ class WideTapsPlan(TapsPlan):
         return self.fixed
 
 
-def _prepare_depthwise(_: Arrays, instr: Instr) -> Prepared:
-    taps = taps_plan(instr)
-    return Prepared(plan=WideTapsPlan(k_h=taps.k_h, k_w=taps.k_w, fixed=_is_fixed(instr)))
+def _prepare_depthwise(constants: Arrays, instr: Instr) -> Prepared:
+    taps, filled = taps_plan(instr), instr.int_("in_zp") != 0
+    plan = WideTapsPlan(k_h=taps.k_h, k_w=taps.k_w, fixed=_is_fixed(instr), filled=filled)
+    if not filled:
+        return Prepared(plan=plan)
+    bias = bias_around_zero(constants, columns(constants["weights"]), instr)
+    return UNFIT if bias is None else Prepared({"bias": bias}, plan)
 
 
 def _prepare_ends(_: Arrays, instr: Instr) -> Prepared:
@@ -247,7 +256,7 @@ _PAIRS = KernelVariant(
     "a64", rank=20, header="glow_neon_reals16.h", in_place=True, prepare=_prepare_pairs,
 )  # fmt: skip
 
-_DEPTHWISE = both(replace(_PLAIN, accepts=_accepts_depthwise, prepare=_prepare_depthwise))
+_DEPTHWISE = both(replace(_PLAIN, packs=WEIGHTED, accepts=_accepts_depthwise, prepare=_prepare_depthwise))
 _FC = both(replace(_PLAIN, accepts=_accepts_fc, records=plain_records, prepare=_prepare_ends))
 _FIXED: Mapping[str, tuple[KernelVariant, ...]] = {
     "conv_s16": tuple(_fixed(variant, conv_rows) for variant in _BOTH),
