@@ -130,12 +130,11 @@ def measure(target: Target, samples: Samples, wanted: Wanted, quick: bool) -> li
                 for opt in OTHER_OPTS if is_drawn or quick else OPTS.get(target.board.cpu.family, OTHER_OPTS):
                     plain = compile_model(path, target.board, replace(options, opt=opt), order=nth(number, wanted))
                     found.append((plain, count(plain, target, folder / opt)))
-                    if target.board.cpu.slow_flash and opt == "balanced":
-                        spending = compile_model(
-                            path, target.board, replace(options, plan="overlap"), order=nth(number, wanted)
-                        )
+                    if target.board.cpu.slow_flash and opt != "size":
+                        wished = replace(options, opt=opt, plan="overlap")
+                        spending = compile_model(path, target.board, wished, order=nth(number, wanted))
                         if plans_of(spending) != plans_of(plain):
-                            found.append((spending, count(spending, target, folder / "overlap")))
+                            found.append((spending, count(spending, target, folder / f"{opt}_overlap")))
     return found
 
 

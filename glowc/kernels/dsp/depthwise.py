@@ -225,12 +225,8 @@ class _Way:
 
     def calls(self, rows: int, channels: int) -> float:
         """Return the instructions of calls that make planes, weights and rows, and of bands, outside of their loops."""
-        s, bands, groups, fours = (
-            self.shape,
-            self.bands(rows),
-            -(-self.shape.in_c // channels),
-            -(-self.shape.in_c // _GROUP),
-        )
+        s, bands = self.shape, self.bands(rows)
+        groups, fours = -(-s.in_c // channels), -(-s.in_c // _GROUP)
         made = (fours * bands * self._parts + -(-s.out_c // _GROUP)) * _CALL
         computed = bands * s.dil_w * (s.in_c if s.out_c > s.in_c else groups if self.direct else fours) * _ROWS
         return made + computed + (groups * bands + 1) * _BAND
