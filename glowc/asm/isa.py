@@ -399,6 +399,7 @@ ISA: dict[str, Row] = {
     "subs": Row("subs {w0}, {r0}, {r1}", K.PLAIN, lambda a, b: a - b),
     "mvn": Row("mvn {w0}, {r0}", K.PLAIN, lambda a: ~a),
     "eor": Row("eor.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a ^ np.uint32(i)),
+    "and_imm": Row("and.w {w0}, {r0}, #{i0}", K.PLAIN, lambda a, i: a & np.uint32(i)),
     "and_lsr": Row("and.w {w0}, {r0}, {r1}, lsr #{i0}", K.SHIFTED, lambda a, b, i: a & (b >> np.uint32(i)), early=(1,)),
     "ubfx": Row("ubfx {w0}, {r0}, #{i0}, #{i1}", K.SHIFTED,
                 lambda a, i, bits: a >> np.uint32(i) & np.uint32((1 << bits) - 1), early=(0,)),

@@ -41,9 +41,9 @@ def tile(bits: int, *, paired: bool) -> tuple[Listing, Sequence[Register]]:
             if at % (16 // bits if paired else 4) == 0:
                 word = b.core()
                 b.emit("ldr_moving", (word, stream), (stream,), 4, memory="stream")
-            two = (
-                b.make("ubfx", word, imm=(shift, 2 * bits)) if paired else b.make("and_lsr", known, word, imm=(shift,))
-            )
+            simple = {0: ("and_imm", (1 << 2 * bits) - 1), 32 - 2 * bits: ("lsr", shift)}
+            op, *imm = simple.get(shift, ("ubfx", shift, 2 * bits))
+            two = b.make(op, word, imm=imm) if paired else b.make("and_lsr", known, word, imm=(shift,))
             if paired:
                 b.emit("ldr_by", (two,), (known, two), 2, memory="pairs")
             b.change_last("smlad", sums[at // 4], two, acts[at % 4])
