@@ -44,7 +44,7 @@ def listings() -> Iterator[tuple[Listing, tuple[Register, ...]]]:
     """Yield a function with each run and step that there is."""
     for fixed, least in ((False, "u8"), (True, "r8")):
         for end in (least, "v8", "n8", "s8"):
-            listing, argument = pixel_tile.tile(8, end, fixed=fixed)
+            listing, argument = pixel_tile.tile(pixel_tile.PixelTile("dual", end, fixed, steps=8))
             yield listing, (argument,)
     for by, end in (("short", "n8"), ("exact", "n8"), ("scale", "n8"), ("multiplier", "r8"), ("multiplier", "n8")):
         listing, argument = row_tile.tile(row_tile.RowTile("dual", by, end, steps=8))

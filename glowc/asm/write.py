@@ -21,8 +21,8 @@ def text(insn: Insn, label: int = 0) -> str:
     names = {f"w{k}": r for k, r in enumerate(insn.writes)} | {f"r{k}": r for k, r in enumerate(insn.reads)}
     values = {f"i{k}": v for k, v in enumerate(insn.immediates)}
     listed, stored = (", ".join(map(str, some[:-1])) for some in (insn.writes, insn.reads))
-    template = ISA[insn.op].text
-    return template.format(**names, **values, list=listed, stored=stored, label=label).removesuffix(", ror #0")
+    line = ISA[insn.op].text.format(**names, **values, list=listed, stored=stored, label=label)
+    return line.removesuffix(", ror #0").removesuffix(", lsr #0")
 
 
 def short(listing: Listing) -> Listing:

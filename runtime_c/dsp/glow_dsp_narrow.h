@@ -30,38 +30,6 @@ GLOW_INLINE int32_t glow_dsp_narrow_inputs(const int8_t *x, int32_t n, uint32_t 
   return sum;
 }
 
-/* The products of `units` of inputs with those of four outputs, in sums. */
-#if GLOW_DSP_ASM
-#define GLOW_DSP_NARROW_OF(sum) \
-  "ldr r12, [r1], #4\n" "and lr, r3, r12\n" "smlad " sum ", lr, r4, " sum "\n" "and lr, r3, r12, lsr #4\n" \
-  "smlad " sum ", lr, r5, " sum "\n" "and lr, r3, r12, lsr #8\n" "smlad " sum ", lr, r6, " sum "\n" \
-  "and lr, r3, r12, lsr #12\n" "smlad " sum ", lr, r7, " sum "\n"
-GLOW_DSP_FUNCTION glow_dsp_narrow_sums(
-    GLOW_DSP_UNUSED const uint32_t *x, GLOW_DSP_UNUSED const uint32_t *w, GLOW_DSP_UNUSED int32_t units,
-    GLOW_DSP_UNUSED int32_t *sums) {
-  __asm__ volatile(
-      ".syntax unified\n"
-      "push {r3-r11, lr}\n"
-      "mov r8, #0\n" "mov r9, #0\n" "mov r10, #0\n" "mov r11, #0\n" "mov r3, #0x000f000f\n"
-      "1:\n"
-      "ldmia r0!, {r4-r7}\n"
-      GLOW_DSP_NARROW_OF("r8") GLOW_DSP_NARROW_OF("r9") GLOW_DSP_NARROW_OF("r10") GLOW_DSP_NARROW_OF("r11")
-      "subs r2, r2, #1\n"
-      "bne.w 1b\n"
-      "ldr r12, [sp]\n" "stmia r12, {r8-r11}\n"
-      "pop {r3-r11, pc}\n");
-}
-#else
-GLOW_INLINE void glow_dsp_narrow_sums(const uint32_t *x, const uint32_t *w, int32_t units, int32_t *sums) {
-  for (int32_t o = 0; o < 4; o++) {
-    sums[o] = 0;
-    for (int32_t i = 0; i < 4 * units; i++) {
-      sums[o] = glow_dsp_smlad((w[i / 4 * 4 + o] >> (i % 4 * 4)) & 0x000f000fu, x[i], sums[o]);
-    }
-  }
-}
-#endif
-
 /* All pairs of `count` codes of a palette as halfwords, the first one below. */
 GLOW_INLINE void glow_dsp_narrow_pairs(const int8_t *palette, int32_t count, uint32_t *pairs) {
   for (int32_t high = 0; high < count; high++) {
@@ -72,60 +40,20 @@ GLOW_INLINE void glow_dsp_narrow_pairs(const int8_t *palette, int32_t count, uin
   }
 }
 
-/* The same of weights of a palette: a word has eight places of 4 bits of one output, or those of 2 bits of two outputs,
- * in the order of the pairs of the inputs. */
-#if GLOW_DSP_ASM
-#define GLOW_DSP_PAIR_AT(place, sum, x) place "ldr lr, [r3, lr, lsl #2]\n" "smlad " sum ", lr, " x ", " sum "\n"
-#define GLOW_DSP_PAIRS_P4(sum) \
-  "ldr r12, [r1], #4\n" GLOW_DSP_PAIR_AT("uxtb lr, r12\n", sum, "r4") \
-  GLOW_DSP_PAIR_AT("ubfx lr, r12, #8, #8\n", sum, "r5") GLOW_DSP_PAIR_AT("ubfx lr, r12, #16, #8\n", sum, "r6") \
-  GLOW_DSP_PAIR_AT("lsr lr, r12, #24\n", sum, "r7")
-#define GLOW_DSP_PAIRS_P2(first, second) \
-  "ldr r12, [r1], #4\n" GLOW_DSP_PAIR_AT("and lr, r12, #15\n", first, "r4") \
-  GLOW_DSP_PAIR_AT("ubfx lr, r12, #4, #4\n", first, "r5") GLOW_DSP_PAIR_AT("ubfx lr, r12, #8, #4\n", first, "r6") \
-  GLOW_DSP_PAIR_AT("ubfx lr, r12, #12, #4\n", first, "r7") GLOW_DSP_PAIR_AT("ubfx lr, r12, #16, #4\n", second, "r4") \
-  GLOW_DSP_PAIR_AT("ubfx lr, r12, #20, #4\n", second, "r5") GLOW_DSP_PAIR_AT("ubfx lr, r12, #24, #4\n", second, "r6") \
-  GLOW_DSP_PAIR_AT("lsr lr, r12, #28\n", second, "r7")
-#define GLOW_DSP_PALETTE_SUMS(loop) \
-  __asm__ volatile( \
-      ".syntax unified\n" \
-      "push {r3-r11, lr}\n" \
-      "mov r8, #0\n" "mov r9, #0\n" "mov r10, #0\n" "mov r11, #0\n" "ldr r3, [sp, #40]\n" \
-      "1:\n" \
-      "ldmia r0!, {r4-r7}\n" \
-      loop \
-      "subs r2, r2, #1\n" \
-      "bne.w 1b\n" \
-      "ldr r12, [sp]\n" "stmia r12, {r8-r11}\n" \
-      "pop {r3-r11, pc}\n")
-GLOW_DSP_FUNCTION glow_dsp_narrow_sums_p4(
-    GLOW_DSP_UNUSED const uint32_t *x, GLOW_DSP_UNUSED const uint32_t *w, GLOW_DSP_UNUSED int32_t units,
-    GLOW_DSP_UNUSED int32_t *sums, GLOW_DSP_UNUSED const uint32_t *pairs) {
-  GLOW_DSP_PALETTE_SUMS(
-      GLOW_DSP_PAIRS_P4("r8") GLOW_DSP_PAIRS_P4("r9") GLOW_DSP_PAIRS_P4("r10") GLOW_DSP_PAIRS_P4("r11"));
-}
-GLOW_DSP_FUNCTION glow_dsp_narrow_sums_p2(
-    GLOW_DSP_UNUSED const uint32_t *x, GLOW_DSP_UNUSED const uint32_t *w, GLOW_DSP_UNUSED int32_t units,
-    GLOW_DSP_UNUSED int32_t *sums, GLOW_DSP_UNUSED const uint32_t *pairs) {
-  GLOW_DSP_PALETTE_SUMS(GLOW_DSP_PAIRS_P2("r8", "r9") GLOW_DSP_PAIRS_P2("r10", "r11"));
-}
-#else
-GLOW_INLINE void glow_dsp_narrow_sums_p4(const uint32_t *x, const uint32_t *w, int32_t units, int32_t *sums,
-                                         const uint32_t *pairs) {
+#if !GLOW_DSP_ASM
+/* The products of `units` of inputs with those of four outputs, in sums, as functions that are printed have them
+ * (glowc/kernels/dsp/narrow_tile.py). Of weights of a palette a word has eight places of 4 bits of one output, or those of
+ * 2 bits of two outputs, in the order of the pairs of the inputs. */
+GLOW_INLINE void glow_dsp_narrow_twin(const uint32_t *x, const uint32_t *w, int32_t units, int32_t *sums, const uint32_t *pairs,
+                                      int32_t bits) {
+  const int32_t each = 16 / bits; /* pairs of a word */
   for (int32_t o = 0; o < 4; o++) {
     sums[o] = 0;
     for (int32_t i = 0; i < 4 * units; i++) {
-      sums[o] = glow_dsp_smlad(pairs[(w[i / 4 * 4 + o] >> (i % 4 * 8)) & 255u], x[i], sums[o]);
-    }
-  }
-}
-
-GLOW_INLINE void glow_dsp_narrow_sums_p2(const uint32_t *x, const uint32_t *w, int32_t units, int32_t *sums,
-                                         const uint32_t *pairs) {
-  for (int32_t o = 0; o < 4; o++) {
-    sums[o] = 0;
-    for (int32_t i = 0; i < 4 * units; i++) {
-      sums[o] = glow_dsp_smlad(pairs[(w[i / 4 * 2 + o / 2] >> (o % 2 * 16 + i % 4 * 4)) & 15u], x[i], sums[o]);
+      const int32_t at = 4 * o + i % 4;
+      const uint32_t word = w[i / 4 * bits + at / each];
+      const uint32_t place = (word >> (at % each * 2 * bits)) & ((1u << (2 * bits)) - 1u);
+      sums[o] = glow_dsp_smlad(pairs != NULL ? pairs[place] : (word >> (i % 4 * 4)) & 0x000f000fu, x[i], sums[o]);
     }
   }
 }

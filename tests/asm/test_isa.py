@@ -29,7 +29,7 @@ IMMEDIATES = {
     "vldrw_moving": (48,), "ldr_moving": (4,), "ldrd_moving": (8,), "ldm_still": (3,), "strh": (6,), "strh_by": (1,),
     "count": (2,), "cmp_least": (1 << 29,), "ldr_wide": (4,), "rsb_lsl": (8,), "sub_asr": (8,),
     "vldrb": (16,), "vldrb_s16": (8,), "vldrb_s16_moving": (16,), "vldrb_s32": (4,), "vldrw_to": (16,),
-    "vldrb_to": (16,), "vstrb_words_moving": (4,), "vshr": (31,),
+    "vldrb_to": (16,), "vstrb_words_moving": (4,), "vshr": (31,), "and_imm": (255,), "and_lsr": (4,), "ubfx": (8, 8),
     "vldrb_some": (16,), "vldrw": (16,), "vldrb_some_moving": (16,), "vstrb_moving": (16,), "vshrnb": (16,),
 }  # fmt: skip
 BASES = {

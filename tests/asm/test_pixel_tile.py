@@ -15,34 +15,37 @@ from glowc.asm.insn import CORE, FPU, SP, Insn, Listing, Loop, Register, instruc
 from glowc.asm.isa import Memory
 from glowc.asm.order import Orders, dependences, interleaved, is_order, ordered, orders_of
 from glowc.asm.simulate import run
-from glowc.asm.write import text
+from glowc.asm.write import short, text
 from glowc.errors import InternalError
-from glowc.kernels.dsp.pixel_tile import CORTEX_M7, steps_of, tile
+from glowc.kernels.dsp.pixel_tile import CORTEX_M7, PixelTile, steps_of, tile
 from glowc.machine.cycles.mca import MCA, MODELS, block_cycles
 from tests.asm.test_isa import insns
 from tests.conftest import require_tool
 
 ENDS = [(end, False) for end in ("u8", "v8", "n8", "s8")] + [(end, True) for end in ("r8", "v8", "n8", "s8")]
-CASES, ROUNDS, BLOCKS = 200, 2, 3
+TILES = [PixelTile("dual", end, fixed, steps) for end, fixed in ENDS for steps in (0, 2, 8, 14)]
+TILES += [PixelTile(form, "s8", fixed) for form in ("bytes", "wide") for fixed in (False, True)]
+ENTERED = [PixelTile(form) for form in ("dual", "bytes", "wide")]
+CASES, ROUNDS, BLOCKS, ROUND = 200, 2, 3, 8
 
 
-def memories(steps: int, *, fixed: bool) -> dict[str, Memory]:
+def memories(pixels: PixelTile) -> dict[str, Memory]:
     """Return the call, inputs, stream and places for codes of random cases; some with the largest values."""
-    rng = np.random.default_rng(steps)
-    inputs, ends = 4 * steps * ROUNDS // 2, 5 if fixed else 4
+    rng = np.random.default_rng(pixels.steps)
+    skip = 0 if pixels.steps else 2
+    inputs = 2 * ((pixels.steps or ROUND) * ROUNDS - skip)
     acts = rng.integers(-255, 256, (CASES, 2 * inputs)).astype(np.int16)
     acts[:8] = rng.choice([-255, 255], (8, 2 * inputs))
     blocks = []
     for _ in range(BLOCKS):
-        weights = rng.integers(0, 2**32, (CASES, inputs), dtype=np.uint32)
+        weights = rng.integers(0, 2**32, (CASES, inputs * (2 if pixels.form == "wide" else 1)), dtype=np.uint32)
         bias = rng.integers(-(2**20), 2**20, (CASES, 4)).astype(np.int32).view(np.uint32)
         scales = np.exp(rng.uniform(-14, -6, (CASES, 4))).astype(np.float32).view(np.uint32)
-        if fixed:
+        if pixels.fixed:
             places = rng.integers(0, 12, (CASES, 4)).astype(np.uint8).view(np.uint32)
             scales = np.concatenate((places, rng.integers(0, 2**32, (CASES, 4), dtype=np.uint32)), axis=1)
         blocks.append(np.concatenate((bias, weights, scales), axis=1))
-        assert blocks[-1].shape[1] == 4 + inputs + ends
-    fields = {0: 0, 4: 0, 8: 0, 12: 0, 16: BLOCKS, 20: steps * ROUNDS // 2, 24: 7, 36: 0x90909090, 40: 0x50505050}
+    fields = {16: BLOCKS, 20: inputs // 4, 24: 7, 32: skip, 36: 0x90909090, 40: 0x50505050}
     call = np.zeros((CASES, 16), np.uint32)
     for at, value in fields.items():
         call[:, at // 4] = value
@@ -51,26 +54,35 @@ def memories(steps: int, *, fixed: bool) -> dict[str, Memory]:
     return {name: Memory(np.ascontiguousarray(array)) for name, array in words.items()}
 
 
-def codes(listing: Listing, argument: Register, steps: int, *, fixed: bool) -> np.ndarray:
+def codes(listing: Listing, argument: Register, pixels: PixelTile) -> np.ndarray:
     """Return what a function writes."""
-    found, zero = memories(steps, fixed=fixed), np.zeros(CASES, np.uint32)
-    run(listing, {argument: zero, SP: zero}, found)
+    found, zero = memories(pixels), np.zeros(CASES, np.uint32)
+    with np.errstate(over="ignore"):
+        run(listing, {argument: zero, SP: zero}, found)
     return np.stack([found[f"out{pixel}"].words for pixel in (0, 1)])
 
 
-@pytest.mark.parametrize("steps", [2, 8, 14])
-@pytest.mark.parametrize(("end", "fixed"), ENDS)
-def test_order_and_registers_change_no_code(end: str, steps: int, *, fixed: bool) -> None:
-    listing, argument = tile(steps, end, fixed=fixed)
-    placed = allocate(ordered(listing, orders_of(CORTEX_M7)), {argument: 0})
-    want = codes(listing, argument, steps, fixed=fixed)
-    assert len(np.unique(want)) > CASES
-    assert np.array_equal(codes(placed, Register(CORE, 0, virtual=False), steps, fixed=fixed), want)
+@pytest.mark.parametrize("pixels", TILES, ids=str)
+def test_order_and_registers_change_no_code(pixels: PixelTile) -> None:
+    listing, argument = tile(pixels, ROUND)
+    placed = allocate(ordered(listing, orders_of(CORTEX_M7)) if pixels.steps else listing, {argument: 0})
+    want = codes(listing, argument, pixels)
+    assert len(np.unique(want)) > (CASES if pixels.form == "dual" else CASES // 8)
+    assert np.array_equal(codes(short(placed), Register(CORE, 0, virtual=False), pixels), want)
+
+
+@pytest.mark.parametrize("pixels", ENTERED, ids=str)
+def test_steps_have_long_instructions(pixels: PixelTile) -> None:
+    listing, argument = tile(pixels, ROUND)
+    (outer,) = (item for item in short(allocate(listing, {argument: 0})) if isinstance(item, Loop))
+    (loop,) = (item for item in outer.body if isinstance(item, Loop))
+    steps = loop.body[loop.before : loop.begins.stop]
+    assert {i.op for i in steps if isinstance(i, Insn)} <= {"ldr_moving", "ldrd_moving", "smlad", "sxtb16"}
 
 
 @pytest.mark.parametrize(("end", "fixed"), ENDS)
 def test_every_run_and_step_of_a_tile_has_an_order(end: str, *, fixed: bool) -> None:
-    assert_ordered(tile(8, end, fixed=fixed)[0])
+    assert_ordered(tile(PixelTile("dual", end, fixed, steps=8))[0])
 
 
 def assert_ordered(listing: Listing) -> None:
@@ -91,7 +103,7 @@ def test_rounds_are_of_eight_steps_wherever_layers_have_them() -> None:
 
 
 def products() -> Loop:
-    (outer,) = (item for item in tile(4, "u8", fixed=False)[0] if isinstance(item, Loop))
+    (outer,) = (item for item in tile(PixelTile("dual", "u8", steps=4))[0] if isinstance(item, Loop))
     (inner,) = (item for item in outer.body if isinstance(item, Loop))
     return inner
 
@@ -125,7 +137,7 @@ def test_registers_that_run_out_are_told() -> None:
 
 
 def test_pairs_of_the_fpu_are_adjacent() -> None:
-    placed = instructions(allocate(*_with_argument(tile(8, "s8", fixed=False))))
+    placed = instructions(allocate(*_with_argument(tile(PixelTile("dual", "s8", steps=8)))))
     pairs = [[r.number for r in i.writes] for i in placed if i.op == "vmov_pair" and i.writes[0].bank == FPU]
     assert pairs
     assert all(second == first + 1 for first, second in pairs)

@@ -12,18 +12,18 @@ from glowc.select.cost import Costs, key_of
 from glowc.select.pricing import Pricing
 from tests.unit.test_costs import conv
 
-PRODUCTS = {"glow_dsp_gemm_dual_s8", "glow_dsp_gemm_dual_u8", "glow_dsp_gemm_dual_v8"}
-HEADERS = with_included(["glow_dsp_gemm.h"])
+PRODUCT = "glow_dsp_gemm_dual_n8"
+HEADERS = with_included(["glow_dsp_rows.h"])
 
 
 def test_a_text_leads_to_what_the_functions_that_it_names_call() -> None:
-    found = reached("const glow_dsp_gemm_fn gemm = glow_dsp_gemm_dual(zp, lo, hi);", HEADERS)
-    assert found >= PRODUCTS | {"glow_dsp_gemm_dual"}
-    assert not reached("gemm(&g);", HEADERS)
+    found = reached("const rows_fn rows = glow_dsp_rows_s8;", HEADERS)
+    assert found >= {"glow_dsp_rows_s8", "glow_dsp_rows_of_fours", "glow_rows_s8"}
+    assert not reached("rows(x);", HEADERS)
 
 
 def test_functions_of_headers_that_a_text_does_not_include_are_not_known() -> None:
-    assert reached("glow_dsp_gemm_dual(zp, lo, hi);", []) == {"glow_dsp_gemm_dual"}
+    assert reached("glow_dsp_rows_s8(x);", []) == {"glow_dsp_rows_s8"}
     assert reached("glow_of_a_plugin();", ["none.h"]) == {"glow_of_a_plugin"}
 
 
@@ -51,15 +51,15 @@ def test_a_kernel_that_was_not_measured_takes_what_all_do_a_line() -> None:
 @pytest.mark.parametrize("opt", ["balanced", "size"])
 def test_functions_of_the_runtime_count_once_however_many_kernels_call_them(opt: str) -> None:
     forms = [conv("dsp", name=f"conv.{n}", size=n) for n in (6, 7, 8, 9)]
-    sizes = CodeSizes({key_of(forms[0]): ((100.0, 0.0),) * 4}, dict.fromkeys(PRODUCTS, (700, 720, 640, 650)))
+    sizes = CodeSizes({key_of(forms[0]): ((100.0, 0.0),) * 4}, {PRODUCT: (700, 720, 640, 650)})
     costs = Costs("test", code=sizes)
 
     def code(count: int) -> float:
         return Pricing(costs, {}, opt, lambda _: "shared").code(forms[:count])
 
     without = Pricing(replace(costs, code=replace(sizes, functions={})), {}, opt, lambda _: "shared")
-    assert code(1) - without.code(forms[:1]) == pytest.approx(3 * (640 if opt == "size" else 700))
-    assert code(4) - without.code(forms) == pytest.approx(3 * (650 if opt == "size" else 720))
+    assert code(1) - without.code(forms[:1]) == (640 if opt == "size" else 700)
+    assert code(4) - without.code(forms) == (650 if opt == "size" else 720)
 
 
 def test_a_function_whose_calls_all_have_the_same_numbers_is_as_small_as_one_for_a_shape() -> None:

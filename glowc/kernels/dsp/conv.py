@@ -14,7 +14,7 @@ from glowc.kernels.common.windows import is_point
 from glowc.kernels.dsp.ends import ends_bytes
 from glowc.kernels.dsp.forms import GROUP, summed_groups
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
-from glowc.kernels.dsp.pixel_tile import assembly
+from glowc.kernels.dsp.pixel_tile import PixelTile
 from glowc.kernels.dsp.quad_tile import QuadTile
 from glowc.kernels.dsp.shift import short_offset
 from glowc.kernels.dsp.stream import (
@@ -63,7 +63,7 @@ class ConvPlan(Plan):
     pairs of channels of `near` words in all are computed for all of them, and the next pairs.
     `fixed`: codes end in a multiplier and a shift; `lined`: most by lines (runtime_c/dsp/glow_dsp_quads_line.h).
     `rest`: inputs of a kernel row after whole groups, on path "rows"; those of all `k_h` rows come last.
-    `steps` of a round of the tile that is printed (pixel_tile.py), 0: a function of the runtime; `pairs` of pixels,
+    `steps` of a round that divide those of the layer (pixel_tile.py), 0: the loop is entered at one; `pairs` of pixels,
     where more than one, are collected before blocks of channels of `near` words in all are computed, and the next ones;
     `shared`: windows of a pair are three columns wide and one apart. `summed`: groups of sums of inputs after these
     (forms.py). `alone`: the only channel of a layer, of which a pair is computed.
@@ -127,10 +127,10 @@ class ConvPlan(Plan):
         """Bytes of biases and endings of a block of four channels."""
         return ends_bytes(fixed=self.fixed)
 
-    @property
-    def tile(self) -> str:
-        """The assembly of two pixels times blocks of four channels."""
-        return assembly(self.steps, self.end, fixed=self.fixed)
+    def pair(self, form: str) -> PixelTile:
+        """Return the product of two pixels with blocks of four channels in a form."""
+        end, steps = (self.end, self.steps) if form == "dual" else ("s8", 0)
+        return PixelTile(form, end, self.fixed, steps)
 
     @property
     def tiled(self) -> bool:
@@ -231,7 +231,7 @@ def prepare(constants: Arrays, instr: Instr) -> Prepared:
     weights = collected(constants["weights"], shape, plan.path)
     summed = summed_groups(weights, instr)
     stream = fours(weights, constants, instr, summed=summed)
-    return Prepared(stream.constants, replace(plan, form=stream.form, summed=summed))
+    return Prepared(stream.constants, replace(plan, form=stream.form, end=ending(instr), summed=summed))
 
 
 def scratch(instr: Instr) -> int:

@@ -25,6 +25,7 @@ from glowc.kernels.common.narrow import (
     weight_form,
     weight_palette,
 )  # fmt: skip
+from glowc.kernels.dsp.narrow_tile import assembly
 from glowc.kernels.dsp.needs import FPU
 from glowc.kernels.dsp.stream import accepts_any_zero
 from glowc.kernels.features import Stated
@@ -38,10 +39,21 @@ _MOST_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairsPlan(Plan):
-    """`bits` of a place in the palette."""
+class NarrowPlan(Plan):
+    """`bits` of a weight, or of a place in a palette, whose pairs are looked up."""
 
-    bits: int
+    bits: int = 4
+    paired: bool = False
+
+    @property
+    def sums(self) -> str:
+        """The name of the function that multiplies."""
+        return f"glow_dsp_narrow_sums{f'_p{self.bits}' if self.paired else ''}"
+
+    @property
+    def assembly(self) -> str:
+        """Its assembly."""
+        return assembly(self.bits, paired=self.paired)
 
 
 def accepts(instr: Instr) -> bool:
@@ -66,13 +78,15 @@ def _row_bytes(instr: Instr) -> int:
 
 def _table_bytes(instr: Instr) -> int:
     """A row of inputs, and a word for each two codes of the palette."""
-    return _row_bytes(instr) + 4 * (1 << 2 * plan_of(instr, PairsPlan).bits)
+    return _row_bytes(instr) + 4 * (1 << 2 * plan_of(instr, NarrowPlan).bits)
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
     """Return the blocks of four outputs, filled up with zeros."""
     places = constants["weights"].astype(np.int64) + 8
-    return Prepared({**EMPTY, "weights": _stream(instr, constants, _blocks(instr, places, _PLACES, 8)).reshape(-1)})
+    return Prepared(
+        {**EMPTY, "weights": _stream(instr, constants, _blocks(instr, places, _PLACES, 8)).reshape(-1)}, NarrowPlan()
+    )
 
 
 def prepare_palette(constants: Arrays, instr: Instr) -> Prepared:
@@ -86,7 +100,9 @@ def prepare_palette(constants: Arrays, instr: Instr) -> Prepared:
     if form.bits == 2:
         words = words[..., 0::2] | words[..., 1::2] << 16
     stream = _stream(instr, constants, words).reshape(-1)
-    return Prepared({**EMPTY, "weights": np.concatenate((vector_of(form), stream))}, PairsPlan(bits=form.bits))
+    return Prepared(
+        {**EMPTY, "weights": np.concatenate((vector_of(form), stream))}, NarrowPlan(bits=form.bits, paired=True)
+    )
 
 
 def _blocks(instr: Instr, places: np.ndarray, shifts: np.ndarray, fill: int) -> np.ndarray:
@@ -138,7 +154,7 @@ NARROW = KernelVariant(
     prepare=prepare, packs=WEIGHTED, scratch_bytes=_row_bytes, unpacks=True, stated=Stated(macs=1.45),
 )  # fmt: skip
 PALETTE = replace(
-    NARROW, form="palette", template="{}_palette", accepts=accepts_palette, prepare=prepare_palette,
+    NARROW, form="palette", accepts=accepts_palette, prepare=prepare_palette,
     scratch_bytes=_table_bytes, stated=Stated(macs=1.9),
 )  # fmt: skip
 

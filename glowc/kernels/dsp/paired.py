@@ -16,7 +16,6 @@ from glowc.kernels.dsp.forms import GROUP
 from glowc.kernels.dsp.fully_connected import FC, FcPlan
 from glowc.kernels.dsp.needs import DUAL_ISSUE, FPU
 from glowc.kernels.dsp.pixel_tile import steps_of
-from glowc.kernels.dsp.stream import ending
 from glowc.kernels.features import Stated
 from glowc.kernels.shapes import Conv, FullyConnected
 from glowc.program.ir import Instr
@@ -45,7 +44,7 @@ def prepare_paired(constants: Arrays, instr: Instr) -> Prepared:
     assert isinstance(plan, ConvPlan)
     shared = plan.path == "rows" and plan.words and (shape.k_w, shape.stride_w, shape.dil_w) == (3, 1, 1)
     steps = steps_of(groups_of(plan, shape)) if plan.form != "wide" else 0
-    return replace(prepared, plan=replace(plan, steps=steps, end=ending(instr), shared=shared))
+    return replace(prepared, plan=replace(plan, steps=steps, shared=shared))
 
 
 def prepare_batch(constants: Arrays, instr: Instr) -> Prepared:

@@ -24,7 +24,7 @@ from glowc.asm.insn import CORE, Listing, Register
 from glowc.asm.order import ordered, orders_of
 from glowc.asm.write import statement
 from glowc.kernels.dsp.ends import line
-from glowc.kernels.dsp.pixel_tile import limit_codes
+from glowc.kernels.dsp.quad_ends import limit_codes
 from glowc.program.ir import Plan
 
 _MOST_HELD = 6  # words of weights in registers

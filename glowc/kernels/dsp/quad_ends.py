@@ -9,13 +9,13 @@ from glowc.asm.insn import SP, Register
 from glowc.asm.isa import GE
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.dsp.ends import line
-from glowc.kernels.dsp.pixel_tile import fixed_code
 
 EVEN_BITS = 8
 """The sum of an even channel of a dual pair is so much further left."""
+FLIP = 0x80808080
+"""What makes int8 of codes from 0 to 255."""
 _PIXELS = range(4)
 _SIDES = (0, 1)  # even and odd channels
-_FLIP = 0x80808080  # codes from 0 to 255 to int8
 _ZERO, _LOW, _HIGH = 5, 6, 7  # words of the frame
 Sums = tuple[list[Register], list[Register]]
 """Of even and odd channels, of each pixel."""
@@ -138,7 +138,7 @@ def _flipped(b: Block, sums: Sums) -> Codes:
     for even, odd in zip(*sums, strict=True):
         b.change("orr_lsl", even, odd, imm=(8,))
     for even in sums[0]:
-        b.change("eor", even, imm=(_FLIP,))
+        b.change("eor", even, imm=(FLIP,))
         yield even
 
 
@@ -154,7 +154,7 @@ def _limited(b: Block, sums: Sums, slots: Sequence[int], *, flip: bool = False) 
     for word, other in zip(words, sums[0][1::2], strict=True):
         b.change("pkhbt", word, other)
         if flip:
-            b.change("eor", word, imm=(_FLIP,))
+            b.change("eor", word, imm=(FLIP,))
     for slot, limit in zip(slots, limits, strict=True):
         for word in words:
             b.emit("ssub8", (b.core(), GE), (word, limit) if slot == _LOW else (limit, word))
@@ -162,3 +162,35 @@ def _limited(b: Block, sums: Sums, slots: Sequence[int], *, flip: bool = False) 
     for word in words:
         yield word
         yield b.make("lsr", word, imm=(16,))
+
+
+def fixed_code(b: Block, total: Register, multiplier: Register, places: Register, zero: Register, end: str) -> None:
+    """Make a code of a sum in its place; `zero` is 1 + twice the zero point."""
+    b.emit("smmlar", (total,), (total, multiplier, total))
+    if end in ("n8", "s8"):
+        b.emit("add_sign", (total,), (total, total))
+    b.change("asr_by", total, places)
+    b.change("add_two", total, zero)
+    b.change("ssat8_asr", total, imm=(1,))
+
+
+def limit_codes(b: Block, codes: Sequence[Register], slots: tuple[int, int] | None) -> None:
+    """Limit codes to the bytes of the low and the high word of the frame, four at a time; None: they have no limits."""
+    for first in range(0, len(codes) if slots else 0, 4):
+        word, *others = codes[first : first + 4]
+        for number, code in enumerate(others):
+            b.change("bfi", word, code, imm=(8 * number + 8, 8))
+        for side, slot in enumerate(slots or ()):
+            limit = b.kept(slot)
+            b.emit("ssub8", (b.core(), GE), (limit, word) if side else (word, limit))
+            b.emit("sel", (word,), (word, limit, GE))
+        for number, code in enumerate(others):
+            b.emit("lsr", (code,), (word,), 8 * number + 8)
+
+
+def joined_codes(b: Block, codes: Sequence[Register]) -> Register:
+    """Return the word of four codes, int8 in the low bytes."""
+    b.change("bfi", codes[0], codes[1], imm=(8, 8))
+    b.change("bfi", codes[2], codes[3], imm=(8, 8))
+    b.change("pkhbt", codes[0], codes[2])
+    return codes[0]

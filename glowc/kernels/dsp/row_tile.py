@@ -21,8 +21,8 @@ from glowc.asm.order import ordered, orders_of
 from glowc.asm.write import short, statement
 from glowc.kernels.dsp.common_factor import EXACT, LEAD, LONG, SHORT
 from glowc.kernels.dsp.forms import GROUP
-from glowc.kernels.dsp.pixel_tile import CORTEX_M7, fixed_code, joined_codes
-from glowc.kernels.dsp.quad_ends import EVEN_BITS, rounded_products
+from glowc.kernels.dsp.pixel_tile import CORTEX_M7
+from glowc.kernels.dsp.quad_ends import EVEN_BITS, fixed_code, joined_codes, rounded_products
 
 INPUTS = 2 * GROUP
 """Inputs of a step of those that divide a layer's."""

@@ -19,7 +19,7 @@ from glowc.asm.order import ordered, orders_of
 from glowc.asm.write import short, statement
 from glowc.kernels.common.header_numbers import header_number
 from glowc.kernels.common.straight import Line
-from glowc.kernels.dsp.pixel_tile import fixed_code, limit_codes
+from glowc.kernels.dsp.quad_ends import fixed_code, limit_codes
 
 _MOST_STEPS = 8  # of a round
 _TILES = (0, 1)
