@@ -224,33 +224,7 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   }
 }
 
-/* the inputs of a step: the cursor goes on by a step, or stays, or goes on by a pixel; its weights */
-#define GLOW_A64_STEP GLOW_A64_GET("0", "1", "2", "3", "[%[at]], #64")
-#define GLOW_A64_STEP_STAY(base) GLOW_A64_GET("0", "1", "2", "3", "[" base "]")
-#define GLOW_A64_STEP_NEXT(base) GLOW_A64_GET("0", "1", "2", "3", "[" base "], %[grain]")
-#define GLOW_A64_WEIGHTS GLOW_A64_GET("4", "5", "6", "7", "[%[w]], #64")
-#define GLOW_A64_WEIGHTS_4 "ld1 {v4.16b, v5.16b}, [%[w]], #32\n"
-#define GLOW_A64_WEIGHTS_2 "ld1 {v4.8b, v5.8b}, [%[w]], #16\n"
-#define GLOW_A64_GET(a, b, c, d, from) \
-  "ld1 {v" a ".16b, v" b ".16b, v" c ".16b, v" d ".16b}, " from "\n"
-/* The weights of a step by two loads of pairs, which an in-order pipeline takes sooner than one of four vectors whose
- * address moves; GO moves it. */
-#define GLOW_A64_WEIGHT_PAIRS "ldp q4, q5, [%[w]]\n" "ldp q6, q7, [%[w], #32]\n"
-/* the weights of a step of less than 16 inputs, `rest`: what a vector holds after them meets inputs of 0 */
-#define GLOW_A64_GET_REST(a, b, c, d)                                                                            \
-  "ldr q" #a ", [%[w]]\n" "ldr q" #b ", [%[w], %[rest]]\n" GLOW_A64_GO("%[w]", "%[rest], lsl #1") \
-  "ldr q" #c ", [%[w]]\n" "ldr q" #d ", [%[w], %[rest]]\n" GLOW_A64_GO("%[w]", "%[rest], lsl #1")
-
 #if defined(__ARM_FEATURE_DOTPROD)
-
-#define GLOW_DOT_PIXEL(x, j, k, a, c)                                                             \
-  "sdot v" #a ".4s, v4.16b, v" #x ".4b[" #j "]\n" "sdot v" #c ".4s, v5.16b, v" #x ".4b[" #j "]\n" \
-  "sdot v" #a ".4s, v6.16b, v" #x ".4b[" #k "]\n" "sdot v" #c ".4s, v7.16b, v" #x ".4b[" #k "]\n"
-
-#define GLOW_DOT_MACS                                                                             \
-  GLOW_DOT_PIXEL(0, 0, 1, 16, 17) GLOW_DOT_PIXEL(0, 2, 3, 18, 19) GLOW_DOT_PIXEL(1, 0, 1, 20, 21) \
-  GLOW_DOT_PIXEL(1, 2, 3, 22, 23) GLOW_DOT_PIXEL(2, 0, 1, 24, 25) GLOW_DOT_PIXEL(2, 2, 3, 26, 27) \
-  GLOW_DOT_PIXEL(3, 0, 1, 28, 29) GLOW_DOT_PIXEL(3, 2, 3, 30, 31)
 
 /* 8 x 4 and 8 x 2: accumulators v16..v23, one for a pixel */
 #define GLOW_DOT_BEGIN_NARROW(q)         \
@@ -264,13 +238,6 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "ldr " q "23, [%[head]]\n"
 #define GLOW_DOT_BEGIN_4 GLOW_DOT_BEGIN_NARROW("q")
 #define GLOW_DOT_BEGIN_2 GLOW_DOT_BEGIN_NARROW("d")
-
-#define GLOW_DOT_FOURS(w, j, k)                                                           \
-  "sdot v16.4s, v" #w ".16b, v0.4b[" #j "]\n" "sdot v17.4s, v" #w ".16b, v0.4b[" #k "]\n" \
-  "sdot v18.4s, v" #w ".16b, v1.4b[" #j "]\n" "sdot v19.4s, v" #w ".16b, v1.4b[" #k "]\n" \
-  "sdot v20.4s, v" #w ".16b, v2.4b[" #j "]\n" "sdot v21.4s, v" #w ".16b, v2.4b[" #k "]\n" \
-  "sdot v22.4s, v" #w ".16b, v3.4b[" #j "]\n" "sdot v23.4s, v" #w ".16b, v3.4b[" #k "]\n"
-#define GLOW_DOT_MACS_NARROW GLOW_DOT_FOURS(4, 0, 2) GLOW_DOT_FOURS(5, 1, 3)
 
 #define GLOW_DOT_END_4(K, ZP, LOW, HIGH)                                                                       \
   "ldr q8, [%[head], #16]\n" GLOW_A64_MORE_##K(GLOW_DOT_SHIFTS_4)                                              \
@@ -295,14 +262,6 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "ld1r {v11.2d}, [%[w]], #8\n" GLOW_I8MM_COPY(20, 21, 22, 23) GLOW_I8MM_COPY(24, 25, 26, 27) \
       GLOW_I8MM_COPY(28, 29, 30, 31)
 
-#define GLOW_I8MM_PAIR(x, a, c, d, e)                                                 \
-  "smmla v" #a ".4s, v" #x ".16b, v4.16b\n" "smmla v" #c ".4s, v" #x ".16b, v5.16b\n" \
-  "smmla v" #d ".4s, v" #x ".16b, v6.16b\n" "smmla v" #e ".4s, v" #x ".16b, v7.16b\n"
-
-#define GLOW_I8MM_MACS                                                \
-  GLOW_I8MM_PAIR(0, 16, 17, 18, 19) GLOW_I8MM_PAIR(1, 20, 21, 22, 23) \
-  GLOW_I8MM_PAIR(2, 24, 25, 26, 27) GLOW_I8MM_PAIR(3, 28, 29, 30, 31)
-
 #define GLOW_I8MM_TWO(K, ZP, LOW, HIGH, r, a, c, d, e) GLOW_A64_SIXTEEN(K, ZP, LOW, HIGH, r, a, 8, c, 9, d, 10, e, 11)
 
 /* two pairs of pixels: bytes of both pixels alternate by outputs (0,1), (2,3) ... */
@@ -317,24 +276,12 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 16, 17, 18, 19, 20, 21, 22, 23)          \
   GLOW_I8MM_FOUR(K, ZP, LOW, HIGH, 24, 25, 26, 27, 28, 29, 30, 31)
 
-/* the weights of a step of less than 8 inputs, `rest`: what a vector holds after them meets inputs of 0 */
-#define GLOW_I8MM_REST_TWO(v) \
-  "ld1 {v" #v ".d}[0], [%[w]], %[rest]\n" "ld1 {v" #v ".d}[1], [%[w]], %[rest]\n"
-#define GLOW_I8MM_REST_4 GLOW_I8MM_REST_TWO(4) GLOW_I8MM_REST_TWO(5)
-#define GLOW_I8MM_REST GLOW_I8MM_REST_4 GLOW_I8MM_REST_TWO(6) GLOW_I8MM_REST_TWO(7)
-
 /* 8 x 4: accumulators v16..v23, two for a pair of pixels */
 #define GLOW_I8MM_BEGIN_4                                     \
   "ld1r {v16.2d}, [%[w]], #8\n" "ld1r {v17.2d}, [%[w]], #8\n" \
   "ld1r {v8.2d}, [%[w]], #8\n" "ld1r {v9.2d}, [%[w]], #8\n"   \
   "mov v18.16b, v16.16b\n"                                    \
   "mov v19.16b, v17.16b\n" GLOW_I8MM_COPY(20, 21, 22, 23)
-
-#define GLOW_I8MM_PAIR_4(x, a, c) \
-  "smmla v" #a ".4s, v" #x ".16b, v4.16b\n" "smmla v" #c ".4s, v" #x ".16b, v5.16b\n"
-
-#define GLOW_I8MM_MACS_4 \
-  GLOW_I8MM_PAIR_4(0, 16, 17) GLOW_I8MM_PAIR_4(1, 18, 19) GLOW_I8MM_PAIR_4(2, 20, 21) GLOW_I8MM_PAIR_4(3, 22, 23)
 
 /* two pairs of pixels: halves of pixels 0, 1, 0, 1 and 2, 3, 2, 3 */
 #define GLOW_I8MM_FOUR_4(K, ZP, LOW, HIGH, a, c, d, e)                      \
@@ -353,68 +300,6 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "ldp s16, s17, [%[w]]\n" "ldp s18, s19, [%[w], #8]\n" "ldp s20, s21, [%[w]]\n" "ldp s22, s23, [%[w], #8]\n" \
   "ldp s24, s25, [%[w]]\n" "ldp s26, s27, [%[w], #8]\n" "ldp s28, s29, [%[w]]\n" "ldp s30, s31, [%[w], #8]\n" \
   "add %[w], %[w], #32\n"
-
-/* 8 inputs (half of v<x>) times weights of four outputs -> v<g>..v<j>, which are added to v<a>, v<c>, v<d>, v<e> */
-#define GLOW_A64_MULS(op, n, x, w, v, t, u, g, h, i, j) \
-  op " v" #g ".8h, v" #x "." n "b, v" #w "." n "b\n" op " v" #h ".8h, v" #x "." n "b, v" #v "." n "b\n" \
-  op " v" #i ".8h, v" #x "." n "b, v" #t "." n "b\n" op " v" #j ".8h, v" #x "." n "b, v" #u "." n "b\n"
-
-#define GLOW_A64_SUMS(a, c, d, e, g, h, i, j) \
-  "sadalp v" #a ".4s, v" #g ".8h\n" "sadalp v" #c ".4s, v" #h ".8h\n" \
-  "sadalp v" #d ".4s, v" #i ".8h\n" "sadalp v" #e ".4s, v" #j ".8h\n"
-
-/* Products of 16 inputs (v<x>) and the weights v<w> in v<t>, which is added to v<a>: several at a time, as an in-order core
- * starts nothing that needs a product before five other instructions. ANY: -128 * -128 twice would leave s16, so each half is
- * added on its own; PAIRS: no weight is -128. */
-#define GLOW_A64_FIRST(t, x, w, a) "smull v" #t ".8h, v" #x ".8b, v" #w ".8b\n"
-#define GLOW_A64_FIRST_MORE(t, x, w, a) "smlal2 v" #t ".8h, v" #x ".16b, v" #w ".16b\n"
-#define GLOW_A64_SECOND(t, x, w, a) "smull2 v" #t ".8h, v" #x ".16b, v" #w ".16b\n"
-#define GLOW_A64_ADD(t, x, w, a) "sadalp v" #a ".4s, v" #t ".8h\n"
-#define GLOW_A64_PRODUCTS_PAIRS(some, others, load) \
-  some(GLOW_A64_FIRST) others(GLOW_A64_FIRST) some(GLOW_A64_FIRST_MORE) others(GLOW_A64_FIRST_MORE) \
-  some(GLOW_A64_ADD) load others(GLOW_A64_ADD)
-#define GLOW_A64_PRODUCTS_ANY(some, others, load) \
-  some(GLOW_A64_FIRST) others(GLOW_A64_FIRST) some(GLOW_A64_ADD) others(GLOW_A64_ADD) \
-  some(GLOW_A64_SECOND) others(GLOW_A64_SECOND) some(GLOW_A64_ADD) load others(GLOW_A64_ADD)
-#define GLOW_A64_NOTHING(of)
-
-/* A step of four pixels, whose inputs are at `base`, times four outputs; `weights` loads theirs, `went` moves pointers. Vectors
- * of inputs hold products while nothing is in them: one is loaded where the products in it were added. */
-#define GLOW_A64_TWO_OF_0(of) of(3, 0, 4, 16) of(2, 0, 5, 17)
-#define GLOW_A64_FOUR_OF_0(of) of(8, 0, 6, 18) of(9, 0, 7, 19) of(10, 1, 4, 20) of(11, 1, 5, 21)
-#define GLOW_A64_TWO_OF_1(of) of(3, 1, 6, 22) of(0, 1, 7, 23)
-#define GLOW_A64_FOUR_OF_2(of) of(8, 2, 4, 24) of(9, 2, 5, 25) of(10, 2, 6, 26) of(11, 2, 7, 27)
-#define GLOW_A64_FOUR_OF_3(of) of(8, 3, 4, 28) of(9, 3, 5, 29) of(10, 3, 6, 30) of(11, 3, 7, 31)
-#define GLOW_A64_MACS_ANY(base) \
-  GLOW_A64_PRODUCTS_ANY(GLOW_A64_TWO_OF_0, GLOW_A64_FOUR_OF_0, "ldr q2, [" base ", #32]\n") \
-  GLOW_A64_PRODUCTS_ANY(GLOW_A64_TWO_OF_1, GLOW_A64_FOUR_OF_2, "ldr q3, [" base ", #48]\n") \
-  GLOW_A64_PRODUCTS_ANY(GLOW_A64_NOTHING, GLOW_A64_FOUR_OF_3, "")
-/* Sums take turns with the next products; those of the last four are GLOW_A64_MACS_LAST. */
-#define GLOW_A64_MACS_PAIRS(base) \
-  GLOW_A64_TWO_OF_0(GLOW_A64_FIRST) GLOW_A64_FOUR_OF_0(GLOW_A64_FIRST) \
-  GLOW_A64_TWO_OF_0(GLOW_A64_FIRST_MORE) GLOW_A64_FOUR_OF_0(GLOW_A64_FIRST_MORE) \
-  GLOW_A64_TWO_OF_0(GLOW_A64_ADD) "ldr q2, [" base ", #32]\n" \
-  GLOW_A64_ADD(8, 0, 6, 18) GLOW_A64_ADD(9, 0, 7, 19) GLOW_A64_TWO_OF_1(GLOW_A64_FIRST) GLOW_A64_ADD(10, 1, 4, 20) \
-  GLOW_A64_FIRST(8, 2, 4, 24) GLOW_A64_FIRST(9, 2, 5, 25) GLOW_A64_ADD(11, 1, 5, 21) \
-  GLOW_A64_FIRST(10, 2, 6, 26) GLOW_A64_FIRST(11, 2, 7, 27) \
-  GLOW_A64_TWO_OF_1(GLOW_A64_FIRST_MORE) GLOW_A64_FOUR_OF_2(GLOW_A64_FIRST_MORE) \
-  GLOW_A64_ADD(3, 1, 6, 22) "ldr q3, [" base ", #48]\n" GLOW_A64_ADD(0, 1, 7, 23) \
-  GLOW_A64_ADD(8, 2, 4, 24) GLOW_A64_ADD(9, 2, 5, 25) GLOW_A64_ADD(10, 2, 6, 26) \
-  GLOW_A64_FIRST(8, 3, 4, 28) GLOW_A64_FIRST(9, 3, 5, 29) GLOW_A64_FIRST(10, 3, 6, 30) GLOW_A64_ADD(11, 2, 7, 27) \
-  GLOW_A64_FIRST(11, 3, 7, 31) GLOW_A64_FOUR_OF_3(GLOW_A64_FIRST_MORE)
-#define GLOW_A64_MACS_LAST_PAIRS GLOW_A64_FOUR_OF_3(GLOW_A64_ADD)
-#define GLOW_A64_MACS_LAST_ANY ""
-#define GLOW_A64_MACS(W, base, weights, went) \
-  "ldr q0, [" base "]\n" weights "ldr q1, [" base ", #16]\n" GLOW_A64_MACS_##W(base) went GLOW_A64_MACS_LAST_##W
-
-/* half a step: 8 inputs of each pixel, two pixels (low half, high half) and two outputs to a register */
-#define GLOW_A64_HALF(x, a, c, d, e, f, g, h, i) \
-  GLOW_A64_MULS("smull", "8", x, 4, 6, 5, 7, 8, 9, 10, 11) GLOW_A64_SUMS(a, c, d, e, 8, 9, 10, 11) \
-  GLOW_A64_MULS("smull2", "16", x, 6, 4, 7, 5, 8, 9, 10, 11) GLOW_A64_SUMS(f, g, h, i, 8, 9, 10, 11)
-#define GLOW_A64_HALF_STEP \
-  "ldp q0, q1, [%[at]]\n" "ldp q4, q5, [%[w]], #32\n" \
-  "ext v6.16b, v4.16b, v4.16b, #8\n" "ext v7.16b, v5.16b, v5.16b, #8\n" \
-  GLOW_A64_HALF(0, 16, 17, 18, 19, 20, 21, 22, 23) GLOW_A64_HALF(1, 24, 25, 26, 27, 28, 29, 30, 31)
 
 /* four accumulators of one pixel -> its four outputs in v<a> */
 #define GLOW_A64_SUM(a, c, d, e)                                                         \
@@ -442,18 +327,6 @@ static inline void glow_a64_gather4(int8_t *to, const int8_t *const *from, int32
   "ldp s16, s17, [%[w]]\n" "ldp s18, s19, [%[w], #8]\n" "ldp s20, s21, [%[w], #16]\n" \
   "ldp s22, s23, [%[w], #24]\n" "ldp q10, q11, [%[w], #32]\n"                         \
   "add %[w], %[w], #64\n"
-
-#define GLOW_A64_ROW_GET_4 GLOW_A64_WEIGHT_PAIRS GLOW_A64_GO("%[w]", "#64")
-#define GLOW_A64_ROW_GET_8 \
-  GLOW_A64_WEIGHT_PAIRS "ldp q24, q25, [%[w], #64]\n" "ldp q26, q27, [%[w], #96]\n" GLOW_A64_GO("%[w]", "#128")
-
-#define GLOW_A64_ROW_GET_REST_4 GLOW_A64_GET_REST(4, 5, 6, 7)
-#define GLOW_A64_ROW_GET_REST_8 GLOW_A64_ROW_GET_REST_4 GLOW_A64_GET_REST(24, 25, 26, 27)
-
-#define GLOW_A64_ROW_FOUR(of) of(28, 0, 4, 16) of(29, 0, 5, 17) of(30, 0, 6, 18) of(31, 0, 7, 19)
-#define GLOW_A64_ROW_OTHERS(of) of(1, 0, 24, 20) of(2, 0, 25, 21) of(3, 0, 26, 22) of(9, 0, 27, 23)
-#define GLOW_A64_ROW_MACS_4(W) GLOW_A64_PRODUCTS_##W(GLOW_A64_ROW_FOUR, GLOW_A64_NOTHING, "")
-#define GLOW_A64_ROW_MACS_8(W) GLOW_A64_PRODUCTS_##W(GLOW_A64_ROW_FOUR, GLOW_A64_ROW_OTHERS, "")
 
 #define GLOW_A64_ROW_END_4(K, ZP, LOW, HIGH)                                                 \
   GLOW_A64_SUM(16, 17, 18, 19) GLOW_A64_MORE_##K(GLOW_A64_ROW_SHIFTS_4)                      \

@@ -41,14 +41,5 @@
 #define GLOW_A64_LANE_WIDEN1(a) GLOW_A64_LANE_WIDEN(a)
 #define GLOW_A64_LANE_WIDEN2(a, b) "sxtl v" #a ".8h, v" #b ".8b\n" "sxtl2 v" #b ".8h, v" #b ".16b\n"
 
-/* weights v<u> of input j of each pixel */
-#define GLOW_A64_LANE_MAC(u, j)                                                                                  \
-  GLOW_A64_LANE_PIXEL(u, j, 0, 16, 17) GLOW_A64_LANE_PIXEL(u, j, 1, 18, 19) GLOW_A64_LANE_PIXEL(u, j, 2, 20, 21) \
-  GLOW_A64_LANE_PIXEL(u, j, 3, 22, 23) GLOW_A64_LANE_PIXEL(u, j, 4, 24, 25) GLOW_A64_LANE_PIXEL(u, j, 5, 26, 27) \
-  GLOW_A64_LANE_PIXEL(u, j, 6, 28, 29) GLOW_A64_LANE_PIXEL(u, j, 7, 30, 31)
-#define GLOW_A64_LANE_PIXEL(u, j, x, a, c)                          \
-  "smlal v" #a ".4s, v" #u ".4h, v" #x ".h[" #j "]\n"               \
-  "smlal2 v" #c ".4s, v" #u ".8h, v" #x ".h[" #j "]\n"
-
 #endif
 #endif

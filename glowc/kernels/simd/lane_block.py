@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from glowc.kernels.common.assembly import all_ins, ins, joined, operands
+from glowc.kernels.simd.a64_step import by_lane, printed
 from glowc.kernels.simd.ending import A32_ENDS, Ended
 
 _LANES = 8  # inputs that a step has in registers
@@ -127,7 +128,7 @@ class LaneBlock(Ended):
         for at, group in enumerate(groups):
             yield from loads[at + 1 : at + 2]
             for i, lane in enumerate(group):
-                yield f"GLOW_A64_LANE_MAC({8 + 2 * (at % 2) + i}, {lane})"
+                yield from printed(by_lane(8 + 2 * (at % 2) + i, lane))
                 yield from filter(None, widened[at + 1 : at + 2] if i == 0 else ())
 
     def _points(self) -> Iterator[str]:

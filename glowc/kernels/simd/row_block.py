@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from glowc.kernels.common.assembly import Printed, all_ins, ins, joined, operands
+from glowc.kernels.simd.a64_step import printed, row
 from glowc.kernels.simd.ending import A32_ENDS, Ended
 
 _SUMS, _SCALES = 16, 8  # the first registers of both
@@ -146,15 +147,14 @@ class RowBlock(Ended):
         yield f"GLOW_A32_ROW_END_{width}({self.ending.a32})"
 
     def _a64(self, width: int) -> Iterator[str]:
-        macs = f"GLOW_A64_ROW_MACS_{width}({self.products_form})"
         yield f"GLOW_A64_ROW_BEGIN_{width}"
         if self.ending.fixed:
             yield f"GLOW_A64_ROW_BYTES_{width}"
         for i in range(0, width if self.shifted else 0, 2):
             yield ins(f"ldp s{_SUMS + i}, s{_SUMS + i + 1}, [%[starts], #{4 * i}]")
-        yield from self._loop(ins("ldr q0, [%[at]], #16"), f"GLOW_A64_ROW_GET_{width} {macs}")
+        yield from self._loop(ins("ldr q0, [%[at]], #16"), *printed(row(width, pairs=self.pairs)))
         if self.rest:
-            yield from (ins("ldr q0, [%[last]]"), f"GLOW_A64_ROW_GET_REST_{width} {macs}")
+            yield from (ins("ldr q0, [%[last]]"), *printed(row(width, pairs=self.pairs, rest=True)))
         yield f"GLOW_A64_ROW_END_{width}({self.ending.a64})"
 
     def _dot(self, quads: int) -> Iterator[str]:

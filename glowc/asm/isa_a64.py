@@ -1,0 +1,122 @@
+"""A64 with Advanced SIMD, SDOT and SMMLA: text, class and meaning of each instruction that kernels use, as in `isa`.
+
+A vector is four words of each case, the address of a base one word. What is changed in place is read first.
+Source: Arm DDI 0487J, chapter C7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from glowc.asm.isa import Kind, Longs, Memory, Row, Words
+
+_FORMS: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16, 32: np.int32}
+
+
+def _lanes(vector: Words, bits: int) -> Longs:
+    return np.ascontiguousarray(vector).view(_FORMS[bits]).astype(np.int64)
+
+
+def _of(lanes: Longs, bits: int) -> Words:
+    return np.ascontiguousarray(lanes.astype(_FORMS[bits])).view(np.uint32)
+
+
+def _half(vector: Words, bits: int, *, high: bool) -> Longs:
+    lanes = _lanes(vector, bits)
+    return lanes[:, lanes.shape[1] // 2 :] if high else lanes[:, : lanes.shape[1] // 2]
+
+
+def _long(*, high: bool) -> Callable[[Words, Words], Words]:
+    return lambda a, b: _of(_half(a, 8, high=high) * _half(b, 8, high=high), 16)
+
+
+def _more(total: Words, a: Words, b: Words) -> Words:
+    return _of(_lanes(total, 16) + _half(a, 8, high=True) * _half(b, 8, high=True), 16)
+
+
+def _pairs(total: Words, a: Words) -> Words:
+    return _of(_lanes(total, 32) + _lanes(a, 16).reshape(len(a), 4, 2).sum(2), 32)
+
+
+def _by_lane(*, high: bool) -> Callable[[Words, Words, Words, int], Words]:
+    return lambda total, a, b, lane: _of(
+        _lanes(total, 32) + _half(a, 16, high=high) * _lanes(b, 16)[:, lane : lane + 1], 32
+    )
+
+
+def _sdot(total: Words, a: Words, b: Words, lane: int) -> Words:
+    fours, four = _lanes(a, 8).reshape(len(a), 4, 4), _lanes(b, 8).reshape(len(b), 4, 4)[:, lane : lane + 1]
+    return _of(_lanes(total, 32) + (fours * four).sum(2), 32)
+
+
+def _smmla(total: Words, a: Words, b: Words) -> Words:
+    rows, columns = _lanes(a, 8).reshape(len(a), 2, 1, 8), _lanes(b, 8).reshape(len(b), 1, 2, 8)
+    return _of(_lanes(total, 32) + (rows * columns).sum(3).reshape(len(a), 4), 32)
+
+
+def _loaded(memory: Memory, base: Words, count: int = 16) -> Words:
+    """Return adjacent bytes, and zeros up to sixteen."""
+    lanes = [memory.load_byte(base + np.uint32(k)) if k < count else np.zeros_like(base) for k in range(16)]
+    return np.ascontiguousarray(np.stack(lanes, axis=1).astype(np.uint8)).view(np.uint32)
+
+
+def _half_loaded(half: int) -> Callable[[Memory, Words, Words, Words], tuple[Words, Words]]:
+    def load(memory: Memory, changed: Words, base: Words, step: Words) -> tuple[Words, Words]:
+        to = changed.copy()
+        to[:, 2 * half : 2 * half + 2] = _loaded(memory, base, 8)[:, :2]
+        return to, base + step
+
+    return load
+
+
+def _list(count: int, form: str) -> tuple[str, Callable[[Memory, Words], list[Words]]]:
+    """Return the text of a load of vectors that follow each other, and what it loads."""
+    size = 8 if form == "8b" else 16
+    names = ", ".join(f"{{w{k}:v}}.{form}" for k in range(count))
+    return f"ld1 {{{{{names}}}}}, [{{r0}}]", lambda m, base: [
+        _loaded(m, base + np.uint32(size * k), size) for k in range(count)
+    ]
+
+
+def _moved(count: int, form: str) -> Row:
+    name, load = _list(count, form)
+    return Row(f"{name}, #{{i0}}", Kind.VECTOR_LOAD, lambda m, base, i: (*load(m, base), base + np.uint32(i)))
+
+
+_FOUR, _FOUR_LOADED = _list(4, "16b")
+_LOAD, _MULTIPLY, _VECTOR = Kind.VECTOR_LOAD, Kind.VECTOR_MULTIPLY, Kind.VECTOR
+A64: dict[str, Row] = {
+    "ldr_q": Row("ldr {w0:q}, [{r0}, #{i0}]", _LOAD, lambda m, base, i: _loaded(m, base + np.uint32(i))),
+    "ldr_d": Row("ldr {w0:d}, [{r0}, #{i0}]", _LOAD, lambda m, base, i: _loaded(m, base + np.uint32(i), 8)),
+    "ldr_q_by": Row("ldr {w0:q}, [{r0}, {r1}]", _LOAD, lambda m, base, by: _loaded(m, base + by)),
+    "ldr_d_by": Row("ldr {w0:d}, [{r0}, {r1}]", _LOAD, lambda m, base, by: _loaded(m, base + by, 8)),
+    "ldp_q": Row("ldp {w0:q}, {w1:q}, [{r0}, #{i0}]", _LOAD,
+                 lambda m, base, i: (_loaded(m, base + np.uint32(i)), _loaded(m, base + np.uint32(i + 16)))),
+    "ldp_q_moving": Row("ldp {w0:q}, {w1:q}, [{r0}], #{i0}", _LOAD,
+                        lambda m, base, i: (_loaded(m, base), _loaded(m, base + np.uint32(16)), base + np.uint32(i))),
+    "ld1_four": Row(_FOUR, _LOAD, lambda m, base: tuple(_FOUR_LOADED(m, base))),
+    "ld1_four_by": Row(f"{_FOUR}, {{r1}}", _LOAD, lambda m, base, by: (*_FOUR_LOADED(m, base), base + by)),
+    "ld1_four_moving": _moved(4, "16b"),
+    "ld1_two_moving": _moved(2, "16b"),
+    "ld1_halves_moving": _moved(2, "8b"),
+    "ld1_low_by": Row("ld1 {{{w0:v}.d}}[0], [{r1}], {r2}", _LOAD, _half_loaded(0)),
+    "ld1_high_by": Row("ld1 {{{w0:v}.d}}[1], [{r1}], {r2}", _LOAD, _half_loaded(1)),
+    "add": Row("add {w0}, {r0}, #{i0}", Kind.PLAIN, lambda a, i: a + np.uint32(i)),
+    "add_two": Row("add {w0}, {r0}, {r1}", Kind.PLAIN, lambda a, b: a + b),
+    "add_lsl": Row("add {w0}, {r0}, {r1}, lsl #{i0}", Kind.SHIFTED, lambda a, b, i: a + (b << np.uint32(i))),
+    "smull": Row("smull {w0:v}.8h, {r0:v}.8b, {r1:v}.8b", _MULTIPLY, _long(high=False)),
+    "smull2": Row("smull2 {w0:v}.8h, {r0:v}.16b, {r1:v}.16b", _MULTIPLY, _long(high=True)),
+    "smlal2": Row("smlal2 {w0:v}.8h, {r1:v}.16b, {r2:v}.16b", _MULTIPLY, _more),
+    "sadalp": Row("sadalp {w0:v}.4s, {r1:v}.8h", _VECTOR, _pairs),
+    "smlal_lane": Row("smlal {w0:v}.4s, {r1:v}.4h, {r2:v}.h[{i0}]", _MULTIPLY, _by_lane(high=False)),
+    "smlal2_lane": Row("smlal2 {w0:v}.4s, {r1:v}.8h, {r2:v}.h[{i0}]", _MULTIPLY, _by_lane(high=True)),
+    "sdot": Row("sdot {w0:v}.4s, {r1:v}.16b, {r2:v}.4b[{i0}]", _MULTIPLY, _sdot),
+    "smmla": Row("smmla {w0:v}.4s, {r1:v}.16b, {r2:v}.16b", _MULTIPLY, _smmla),
+    "sxtl": Row("sxtl {w0:v}.8h, {r0:v}.8b", _VECTOR, lambda a: _of(_half(a, 8, high=False), 16)),
+    "sxtl2": Row("sxtl2 {w0:v}.8h, {r0:v}.16b", _VECTOR, lambda a: _of(_half(a, 8, high=True), 16)),
+    "ext": Row("ext {w0:v}.16b, {r0:v}.16b, {r1:v}.16b, #8", _VECTOR,
+               lambda a, b: np.concatenate((a[:, 2:], b[:, :2]), axis=1)),
+}  # fmt: skip
