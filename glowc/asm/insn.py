@@ -20,7 +20,7 @@ class Register:
     virtual: bool = True
 
     def __str__(self) -> str:
-        """Return the name; a virtual one is that of its bank in upper case; operands of a statement in C are named themselves."""
+        """Return the name; a virtual one is that of its bank in upper case, of an operand in C the bank."""
         if self.bank == STACK:
             return "sp"
         if self.bank.startswith("%"):
@@ -30,7 +30,7 @@ class Register:
         return "lr" if (self.bank, self.number) == (CORE, _LR) else f"{self.bank}{self.number}"
 
     def __format__(self, form: str) -> str:
-        """Return the name, or that of the "low" or "high" half of a vector; on A64 a letter tells how much of it is meant."""
+        """Return the name, or that of the "low" or "high" half of a vector; on A64 that of a width."""
         if len(form) == 1:
             return f"{form}{self.number}"
         return f"d{2 * self.number + (form == 'high')}" if form else str(self)

@@ -30,7 +30,7 @@ def register(bank: str, number: int) -> Register:
 
 
 def insns() -> Iterator[Insn]:
-    """Yield an instruction of each row: vectors v0 to v3 are read, v4 to v7 written; x2 is an address, x3 a distance."""
+    """Yield an instruction of each row: v0 to v3 are read, v4 to v7 written; x2 is an address, x3 a distance."""
     for op, row in A64.items():
         used = [max((int(k) + 1 for k in re.findall(rf"\{{{kind}(\d)", row.text)), default=0) for kind in "rw"]
         writes = [register(VECTOR, 4 + k) for k in range(used[1])]

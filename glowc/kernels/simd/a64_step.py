@@ -1,6 +1,6 @@
 """Products of steps on A64 as listings: inputs and weights of a step are loaded and added to the sums in v16 to v31.
 
-Orders are those in which a Cortex-A53 waits least: it starts nothing that needs a product before five other instructions.
+Orders are those in which a Cortex-A53 waits least: what needs a product waits for five other instructions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _APART: _Order = (
     (_FIRST, 12, 16), (_ADD, 12, 16), (_SECOND, 12, 16), (_ADD, 12, 16), (_MOVE, 0, 1),
 )  # fmt: skip
 _PRODUCTS = (3, 2, 8, 9, 10, 11, 3, 0, 8, 9, 10, 11, 8, 9, 10, 11)
-"""Where products of four pixels and four outputs are: in vectors of inputs while nothing else is, which are loaded later."""
+"""Where products of four pixels and four outputs are: in vectors of inputs until these are loaded."""
 _ROW_PRODUCTS, _ROW_WEIGHTS = (28, 29, 30, 31, 1, 2, 3, 9), (4, 5, 6, 7, 24, 25, 26, 27)
 
 
@@ -73,7 +73,7 @@ def _load(op: str, to: Sequence[int], base: Register, at: int) -> Insn:
 
 
 def _weight_pairs(to: Sequence[int]) -> Insns:
-    """The weights of a step by loads of pairs, which an in-order core takes sooner than one of four whose base moves."""
+    """The weights of a step by loads of pairs, which an in-order core takes sooner than one that moves."""
     return (_load("ldp_q", to[k : k + 2], W, 16 * k) for k in range(0, len(to), 2))
 
 
@@ -134,7 +134,7 @@ def half_step() -> Insns:
 def vectors_step(base: Register, by: int | Register | None, width: int, *, rest: bool = False) -> Insns:
     """Load a step of inputs, 64 bytes, to v0 to v3 and weights of so many outputs from v4 on (SDOT, SMMLA).
 
-    `rest`: the weights of less than eight inputs, of two outputs in a vector: what it holds after them meets inputs of 0.
+    `rest`: the weights of less than eight inputs, of two outputs in a vector; others meet inputs of 0.
     """
     some, weights = _some(0, 4), _some(_WEIGHTS, 4 if width > 4 else 2)
     if isinstance(by, int):

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from glowc.kernels.common.assembly import all_ins, ins, joined, operands
-from glowc.kernels.simd.a64_step import (
-    STEP_BYTES, dots, four_by_four, half_step, matrices, operand, printed, vectors_step,
-)  # fmt: skip
+from glowc.kernels.simd import a64_step
+from glowc.kernels.simd.a64_step import operand, printed
 from glowc.kernels.simd.ending import Ended
 from glowc.kernels.simd.stream import CHUNK
 
@@ -84,7 +83,7 @@ class ConvBlock(Ended):
         if self.shifted:
             yield from self._starts(width)
         if self.half:
-            yield from ("GLOW_A32_HALF_STEP",) if self.a32 else printed(half_step())
+            yield from ("GLOW_A32_HALF_STEP",) if self.a32 else printed(a64_step.half_step())
         elif self.path == "rows":
             yield ins("1:")
             yield from self._rows_of_windows(width)
@@ -105,11 +104,11 @@ class ConvBlock(Ended):
             form = self.products_form
             load = f"[%[{cursor}]], %[grain]" if move else f"[%[{cursor}]]!"
             return (f'"vld1.8 {{d0-d3}}, {load}\\n" GLOW_A32_MACS({form}, GLOW_A32_GET{"_REST" if rest else ""})',)
-        base, by = operand(cursor), {"": STEP_BYTES, "NEXT": operand("grain")}.get(move)
+        base, by = operand(cursor), None if move == "STAY" else operand("grain") if move else a64_step.STEP_BYTES
         if self.isa == "a64":
-            return printed(four_by_four(base, by, pairs=self.pairs, rest=rest))
-        products = dots(width) if self.isa == "dot" else matrices(width)
-        return printed((*vectors_step(base, by, width, rest=rest), *products))
+            return printed(a64_step.four_by_four(base, by, pairs=self.pairs, rest=rest))
+        products = a64_step.dots(width) if self.isa == "dot" else a64_step.matrices(width)
+        return printed((*a64_step.vectors_step(base, by, width, rest=rest), *products))
 
     def _rows_of_windows(self, width: int) -> Iterator[str]:
         """Rows of windows, two at a time where `twice`: the columns of one phase of the stride are adjacent."""
