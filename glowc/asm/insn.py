@@ -31,9 +31,9 @@ class Register:
 
     def __format__(self, form: str) -> str:
         """Return the name, or that of the "low" or "high" half of a vector; on A64 that of a width."""
-        if len(form) == 1:
+        if len(form) == 1 and not self.bank.startswith("%"):
             return f"{form}{self.number}"
-        return f"d{2 * self.number + (form == 'high')}" if form else str(self)
+        return f"d{2 * self.number + (form == 'high')}" if len(form) > 1 else str(self)
 
 
 FLAGS = Register(FLAG, 0, virtual=False)

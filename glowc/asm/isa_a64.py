@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glowc.asm.isa import Kind, Longs, Memory, Row, Words
+from glowc.asm.isa import ISA, Kind, Longs, Memory, Row, Words
 
 _FORMS: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16, 32: np.int32}
 
@@ -72,6 +72,47 @@ def _half_loaded(half: int) -> Callable[[Memory, Words, Words, Words], tuple[Wor
     return load
 
 
+def _narrow(bits: int) -> Callable[[Words], Words]:
+    """Return what makes lanes half as wide, with saturation, and zeros above them."""
+
+    def narrow(a: Words) -> Words:
+        most = 1 << (bits - 1)
+        lanes = np.clip(_lanes(a, 2 * bits), -most, most - 1)
+        return _of(np.concatenate((lanes, np.zeros_like(lanes)), axis=1), bits)
+
+    return narrow
+
+
+def _narrow_high(bits: int) -> Callable[[Words, Words], Words]:
+    return lambda changed, a: np.concatenate((changed[:, :2], _narrow(bits)(a)[:, :2]), axis=1)
+
+
+def _unzipped(first: int) -> Callable[[Words, Words], Words]:
+    return lambda a, b: _of(np.concatenate((_lanes(a, 16)[:, first::2], _lanes(b, 16)[:, first::2]), axis=1), 16)
+
+
+def _stored(size: int) -> Callable[..., tuple[Words, ...]]:
+    """Return what stores so many bytes of a vector, of a lane if that is told."""
+
+    def store(memory: Memory, vector: Words, base: Words, *more: Words | int) -> tuple[Words, ...]:
+        lane = more[0] if more and isinstance(more[0], int) else 0
+        at = base + more[0] if more and not isinstance(more[0], int) else base
+        for k in range(size):
+            memory.store_byte(at + np.uint32(k), _lanes(vector, 8)[:, size * lane + k].astype(np.uint32))
+        return ()
+
+    return store
+
+
+def _sums16(a: Words, b: Words, *, saturated: bool) -> Words:
+    total = _lanes(a, 16) + _lanes(b, 16)
+    return _of(np.clip(total, -(1 << 15), (1 << 15) - 1) if saturated else total, 16)
+
+
+def _real(word: Words) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.ascontiguousarray(word).view(np.float32)
+
+
 def _list(count: int, form: str) -> tuple[str, Callable[[Memory, Words], list[Words]]]:
     """Return the text of a load of vectors that follow each other, and what it loads."""
     size = 8 if form == "8b" else 16
@@ -87,10 +128,17 @@ def _moved(count: int, form: str) -> Row:
 
 
 _FOUR, _FOUR_LOADED = _list(4, "16b")
-_LOAD, _MULTIPLY, _VECTOR = Kind.VECTOR_LOAD, Kind.VECTOR_MULTIPLY, Kind.VECTOR
+_LOAD, _MULTIPLY, _VECTOR, _STORE = Kind.VECTOR_LOAD, Kind.VECTOR_MULTIPLY, Kind.VECTOR, Kind.VECTOR_STORE
 A64: dict[str, Row] = {
     "ldr_q": Row("ldr {w0:q}, [{r0}, #{i0}]", _LOAD, lambda m, base, i: _loaded(m, base + np.uint32(i))),
     "ldr_d": Row("ldr {w0:d}, [{r0}, #{i0}]", _LOAD, lambda m, base, i: _loaded(m, base + np.uint32(i), 8)),
+    "ldr_s": Row("ldr {w0:s}, [{r0}, #{i0}]", _LOAD, lambda m, base, i: _loaded(m, base + np.uint32(i), 4)),
+    "ldr_h": Row("ldr {w0:h}, [{r0}, #{i0}]", _LOAD, lambda m, base, i: _loaded(m, base + np.uint32(i), 2)),
+    "ldp_s": Row("ldp {w0:s}, {w1:s}, [{r0}, #{i0}]", _LOAD,
+                 lambda m, base, i: tuple(_loaded(m, base + np.uint32(i + k), 4) for k in (0, 4))),
+    "ld1r_moving": Row("ld1r {{{w0:v}.2d}}, [{r0}], #{i0}", _LOAD,
+                       lambda m, base, i: (np.tile(_loaded(m, base, 8)[:, :2], 2), base + np.uint32(i))),
+    "mov": Row("mov {w0:v}.16b, {r0:v}.16b", _VECTOR, lambda a: a),
     "ldr_q_by": Row("ldr {w0:q}, [{r0}, {r1}]", _LOAD, lambda m, base, by: _loaded(m, base + by)),
     "ldr_d_by": Row("ldr {w0:d}, [{r0}, {r1}]", _LOAD, lambda m, base, by: _loaded(m, base + by, 8)),
     "ldp_q": Row("ldp {w0:q}, {w1:q}, [{r0}, #{i0}]", _LOAD,
@@ -119,4 +167,40 @@ A64: dict[str, Row] = {
     "sxtl2": Row("sxtl2 {w0:v}.8h, {r0:v}.16b", _VECTOR, lambda a: _of(_half(a, 8, high=True), 16)),
     "ext": Row("ext {w0:v}.16b, {r0:v}.16b, {r1:v}.16b, #8", _VECTOR,
                lambda a, b: np.concatenate((a[:, 2:], b[:, :2]), axis=1)),
+    "scvtf": Row("scvtf {w0:v}.4s, {r0:v}.4s", _MULTIPLY, ISA["vcvt_vector"].meaning),
+    "fcvtns": Row("fcvtns {w0:v}.4s, {r0:v}.4s", _MULTIPLY, ISA["vcvtn_vector"].meaning),
+    "fmul": Row("fmul {w0:v}.4s, {r0:v}.4s, {r1:v}.4s", _MULTIPLY, lambda a, b: (_real(a) * _real(b)).view(np.uint32)),
+    "fadd": Row("fadd {w0:v}.4s, {r0:v}.4s, {r1:v}.4s", _MULTIPLY, lambda a, b: (_real(a) + _real(b)).view(np.uint32)),
+    "sqrdmulh": Row("sqrdmulh {w0:v}.4s, {r0:v}.4s, {r1:v}.4s", _MULTIPLY, ISA["vqrdmulh"].meaning),
+    "ssra": Row("ssra {w0:v}.4s, {r1:v}.4s, #{i0}", _VECTOR,
+                lambda total, a, i: _of(_lanes(total, 32) + (_lanes(a, 32) >> i), 32)),
+    "srshl": Row("srshl {w0:v}.4s, {r0:v}.4s, {r1:v}.4s", _VECTOR, ISA["vrshl"].meaning),
+    "addp": Row("addp {w0:v}.4s, {r0:v}.4s, {r1:v}.4s", _VECTOR,
+                lambda a, b: _of(np.concatenate((_lanes(a, 32), _lanes(b, 32)), axis=1).reshape(-1, 4, 2).sum(2), 32)),
+    "sxtl_s16": Row("sxtl {w0:v}.4s, {r0:v}.4h", _VECTOR, lambda a: _of(_half(a, 16, high=False), 32)),
+    "sxtl2_s16": Row("sxtl2 {w0:v}.4s, {r0:v}.8h", _VECTOR, lambda a: _of(_half(a, 16, high=True), 32)),
+    "sqxtn_s32": Row("sqxtn {w0:v}.4h, {r0:v}.4s", _VECTOR, _narrow(16)),
+    "sqxtn2_s32": Row("sqxtn2 {w0:v}.8h, {r1:v}.4s", _VECTOR, _narrow_high(16)),
+    "sqxtn_s16": Row("sqxtn {w0:v}.8b, {r0:v}.8h", _VECTOR, _narrow(8)),
+    "sqxtn2_s16": Row("sqxtn2 {w0:v}.16b, {r1:v}.8h", _VECTOR, _narrow_high(8)),
+    "uzp1": Row("uzp1 {w0:v}.8h, {r0:v}.8h, {r1:v}.8h", _VECTOR, _unzipped(0)),
+    "uzp2": Row("uzp2 {w0:v}.8h, {r0:v}.8h, {r1:v}.8h", _VECTOR, _unzipped(1)),
+    "zip1": Row("zip1 {w0:v}.2d, {r0:v}.2d, {r1:v}.2d", _VECTOR,
+                lambda a, b: np.concatenate((a[:, :2], b[:, :2]), axis=1)),
+    "zip2": Row("zip2 {w0:v}.2d, {r0:v}.2d, {r1:v}.2d", _VECTOR,
+                lambda a, b: np.concatenate((a[:, 2:], b[:, 2:]), axis=1)),
+    "add_s16": Row("add {w0:v}.8h, {r0:v}.8h, {r1:v}.8h", _VECTOR, lambda a, b: _sums16(a, b, saturated=False)),
+    "sqadd_s16": Row("sqadd {w0:v}.8h, {r0:v}.8h, {r1:v}.8h", _VECTOR, lambda a, b: _sums16(a, b, saturated=True)),
+    "smax": Row("smax {w0:v}.16b, {r0:v}.16b, {r1:v}.16b", _VECTOR,
+                lambda a, b: _of(np.maximum(_lanes(a, 8), _lanes(b, 8)), 8)),
+    "smin": Row("smin {w0:v}.16b, {r0:v}.16b, {r1:v}.16b", _VECTOR,
+                lambda a, b: _of(np.minimum(_lanes(a, 8), _lanes(b, 8)), 8)),
+    "mov_lane": Row("mov {w0:s}, {r0:v}.s[{i0}]", _VECTOR, lambda a, i: a[:, i : i + 1] * (np.arange(4) == 0)),
+    "str_d": Row("str {r0:d}, [{r1}]", _STORE, _stored(8)),
+    "str_s": Row("str {r0:s}, [{r1}]", _STORE, _stored(4)),
+    "str_d_by": Row("str {r0:d}, [{r1}, {r2}]", _STORE, _stored(8)),
+    "str_s_by": Row("str {r0:s}, [{r1}, {r2}]", _STORE, _stored(4)),
+    "st1_d": Row("st1 {{{r0:v}.d}}[{i0}], [{r1}]", _STORE, _stored(8)),
+    "st1_s": Row("st1 {{{r0:v}.s}}[{i0}], [{r1}]", _STORE, _stored(4)),
+    "st1_h": Row("st1 {{{r0:v}.h}}[{i0}], [{r1}]", _STORE, _stored(2)),
 }  # fmt: skip

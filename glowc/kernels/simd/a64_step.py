@@ -1,4 +1,4 @@
-"""Products of steps on A64 as listings: inputs and weights of a step are loaded and added to the sums in v16 to v31.
+"""Blocks on A64 as listings: sums begin in v16 to v31, a step is loaded, its products are added.
 
 Orders are those in which a Cortex-A53 waits least: what needs a product waits for five other instructions.
 """
@@ -6,7 +6,6 @@ Orders are those in which a Cortex-A53 waits least: what needs a product waits f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 
 from glowc.asm.insn import VECTOR, Insn, Register
 from glowc.asm.isa_a64 import A64
@@ -48,7 +47,7 @@ def operand(name: str) -> Register:
     return Register(f"%[{name}]", 0, virtual=False)
 
 
-W, REST = operand("w"), operand("rest")
+W, REST, _HEAD = operand("w"), operand("rest"), operand("head")
 
 
 def _some(first: int, count: int) -> tuple[Register, ...]:
@@ -70,6 +69,35 @@ def _moved(base: Register, by: int | Register | None) -> Insns:
 
 def _load(op: str, to: Sequence[int], base: Register, at: int) -> Insn:
     return Insn(op, tuple(map(vector, to)), (base,), (at,), "weights" if base == W else "inputs")
+
+
+def begin_four_by_four() -> Insns:
+    """Sums of four pixels and four outputs in four parts; the biases begin the first ones."""
+    for pixel in range(4):
+        yield from (_load("ldp_s", (SUMS + 4 * pixel + k, SUMS + 4 * pixel + k + 1), W, 4 * k) for k in (0, 2))
+    yield from _moved(W, 32)
+
+
+def begin_row(width: int) -> Insns:
+    """The same of one row, and scales from v10 on."""
+    yield from (_load("ldp_s", (SUMS + k, SUMS + k + 1), W, 4 * k) for k in range(0, width, 2))
+    yield _load("ldp_q", (10, 11), W, 32) if width == 8 else _load("ldr_q", (10,), W, 16)
+    yield from _moved(W, 8 * width)
+
+
+def begin_eight_pixels(width: int) -> Insns:
+    """Sums of eight pixels, two vectors of each for eight outputs, else one."""
+    if width == 8:
+        return (_load("ldp_q", (k, k + 1), _HEAD, 0) for k in range(SUMS, SUMS + 16, 2))
+    return (_load("ldr_q" if width == 4 else "ldr_d", (k,), _HEAD, 0) for k in range(SUMS, SUMS + 8))
+
+
+def begin_matrices(width: int) -> Insns:
+    """Sums of two pixels and two outputs each, and scales from v8 on."""
+    count = width // 2
+    for to in (*range(SUMS, SUMS + count), *range(8, 8 + count)):
+        yield Insn("ld1r_moving", (vector(to), W), (W,), (8,), "weights")
+    yield from (Insn("mov", (vector(SUMS + k),), (vector(SUMS + k % count),)) for k in range(count, 4 * count))
 
 
 def _weight_pairs(to: Sequence[int]) -> Insns:
@@ -165,9 +193,3 @@ def matrices(width: int) -> Insns:
     """The same by SMMLA, of two pixels and two outputs."""
     count = width // 2
     return (added("smmla", SUMS + count * x + w, x, 4 + w) for x in range(4) for w in range(count))
-
-
-def by_lane(weights: int, lane: int) -> Insns:
-    """One input of each of eight pixels, which are in v0 to v7, times the eight weights of a vector."""
-    ops = partial(enumerate, ("smlal_lane", "smlal2_lane"))
-    return (added(op, SUMS + 2 * pixel + k, weights, pixel, lane) for pixel in range(8) for k, op in ops())

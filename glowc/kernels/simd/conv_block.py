@@ -6,10 +6,10 @@ that lie there), counts steps down in %[n], and leaves its codes at %[to].
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from glowc.kernels.common.assembly import all_ins, ins, joined, operands
-from glowc.kernels.simd import a64_step
+from glowc.kernels.simd import a64_end, a64_step
 from glowc.kernels.simd.a64_step import operand, printed
 from glowc.kernels.simd.ending import Ended
 from glowc.kernels.simd.stream import CHUNK
@@ -67,17 +67,15 @@ class ConvBlock(Ended):
         """Return the assembly of a block of `width` outputs."""
         return joined(self._lines(width))
 
-    def _few(self, width: int) -> str:
-        """Return how macros of fewer outputs than a whole block has end."""
-        return f"_{width}" if width < self.outputs else ""
-
-    def _edge(self, name: str, width: int) -> str:
-        """Return the macro of the beginning or the end of a block."""
-        few = self._few(width)
-        return f"GLOW_A64_{name}_8X8" if self.isa == "dot" and not few else f"GLOW_{self.isa.upper()}_{name}{few}"
+    def _begin(self, width: int) -> Sequence[str]:
+        if self.a32:
+            return ("GLOW_A32_BEGIN",)
+        if self.isa == "a64":
+            return printed(a64_step.begin_four_by_four())
+        return printed(a64_step.begin_eight_pixels(width) if self.isa == "dot" else a64_step.begin_matrices(width))
 
     def _lines(self, width: int) -> Iterator[str]:
-        yield self._edge("BEGIN", width)
+        yield from self._begin(width)
         if self.ending.fixed and self.isa in ("a64", "i8mm"):
             yield ins(f"add %[w], %[w], #{width}") + " /* the shifts */"
         if self.shifted:
@@ -90,7 +88,15 @@ class ConvBlock(Ended):
             yield self._again()
         else:
             yield from self._gathered(width)
-        yield f"{self._edge('END', width)}({self.ending.a32 if self.a32 else self.ending.a64})"
+        yield from self._end(width)
+
+    def _end(self, width: int) -> Sequence[str]:
+        end = self.ending
+        if self.a32:
+            return (f"GLOW_A32_END({end.a32})",)
+        if self.isa == "a64":
+            return a64_end.four_by_four(end)
+        return a64_end.eight_pixels(end, width) if self.isa == "dot" else a64_end.matrices(end, width)
 
     def _again(self) -> str:
         return ins("bne 1b" if self.a32 else "b.ne 1b")
