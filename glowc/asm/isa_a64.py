@@ -104,6 +104,14 @@ def _stored(size: int) -> Callable[..., tuple[Words, ...]]:
     return store
 
 
+def _stored_moving(size: int) -> Callable[..., Words]:
+    def store(memory: Memory, vector: Words, base: Words, step: int) -> Words:
+        _stored(size)(memory, vector, base)
+        return base + np.uint32(step)
+
+    return store
+
+
 def _sums16(a: Words, b: Words, *, saturated: bool) -> Words:
     total = _lanes(a, 16) + _lanes(b, 16)
     return _of(np.clip(total, -(1 << 15), (1 << 15) - 1) if saturated else total, 16)
@@ -139,6 +147,9 @@ A64: dict[str, Row] = {
     "ld1r_moving": Row("ld1r {{{w0:v}.2d}}, [{r0}], #{i0}", _LOAD,
                        lambda m, base, i: (np.tile(_loaded(m, base, 8)[:, :2], 2), base + np.uint32(i))),
     "mov": Row("mov {w0:v}.16b, {r0:v}.16b", _VECTOR, lambda a: a),
+    "ldur_q": Row("ldur {w0:q}, [{r0}, #{i0}]", _LOAD, lambda m, base, i: _loaded(m, base + np.uint32(i))),
+    "ldr_q_moving": Row("ldr {w0:q}, [{r0}], #{i0}", _LOAD,
+                        lambda m, base, i: (_loaded(m, base), base + np.uint32(i))),
     "ldr_q_by": Row("ldr {w0:q}, [{r0}, {r1}]", _LOAD, lambda m, base, by: _loaded(m, base + by)),
     "ldr_d_by": Row("ldr {w0:d}, [{r0}, {r1}]", _LOAD, lambda m, base, by: _loaded(m, base + by, 8)),
     "ldp_q": Row("ldp {w0:q}, {w1:q}, [{r0}, #{i0}]", _LOAD,
@@ -159,6 +170,7 @@ A64: dict[str, Row] = {
     "smull2": Row("smull2 {w0:v}.8h, {r0:v}.16b, {r1:v}.16b", _MULTIPLY, _long(high=True)),
     "smlal2": Row("smlal2 {w0:v}.8h, {r1:v}.16b, {r2:v}.16b", _MULTIPLY, _more),
     "sadalp": Row("sadalp {w0:v}.4s, {r1:v}.8h", _VECTOR, _pairs),
+    "saddlp": Row("saddlp {w0:v}.4s, {r0:v}.8h", _VECTOR, lambda a: _pairs(np.zeros_like(a), a)),
     "smlal_lane": Row("smlal {w0:v}.4s, {r1:v}.4h, {r2:v}.h[{i0}]", _MULTIPLY, _by_lane(high=False)),
     "smlal2_lane": Row("smlal2 {w0:v}.4s, {r1:v}.8h, {r2:v}.h[{i0}]", _MULTIPLY, _by_lane(high=True)),
     "sdot": Row("sdot {w0:v}.4s, {r1:v}.16b, {r2:v}.4b[{i0}]", _MULTIPLY, _sdot),
@@ -189,6 +201,9 @@ A64: dict[str, Row] = {
                 lambda a, b: np.concatenate((a[:, :2], b[:, :2]), axis=1)),
     "zip2": Row("zip2 {w0:v}.2d, {r0:v}.2d, {r1:v}.2d", _VECTOR,
                 lambda a, b: np.concatenate((a[:, 2:], b[:, 2:]), axis=1)),
+    "zip1_s32": Row("zip1 {w0:v}.4s, {r0:v}.4s, {r1:v}.4s", _VECTOR,
+                    lambda a, b: np.stack((a[:, 0], b[:, 0], a[:, 1], b[:, 1]), axis=1)),
+    "add_s32": Row("add {w0:v}.4s, {r0:v}.4s, {r1:v}.4s", _VECTOR, lambda a, b: a + b),
     "add_s16": Row("add {w0:v}.8h, {r0:v}.8h, {r1:v}.8h", _VECTOR, lambda a, b: _sums16(a, b, saturated=False)),
     "sqadd_s16": Row("sqadd {w0:v}.8h, {r0:v}.8h, {r1:v}.8h", _VECTOR, lambda a, b: _sums16(a, b, saturated=True)),
     "smax": Row("smax {w0:v}.16b, {r0:v}.16b, {r1:v}.16b", _VECTOR,
@@ -198,6 +213,8 @@ A64: dict[str, Row] = {
     "mov_lane": Row("mov {w0:s}, {r0:v}.s[{i0}]", _VECTOR, lambda a, i: a[:, i : i + 1] * (np.arange(4) == 0)),
     "str_d": Row("str {r0:d}, [{r1}]", _STORE, _stored(8)),
     "str_s": Row("str {r0:s}, [{r1}]", _STORE, _stored(4)),
+    "str_d_moving": Row("str {r0:d}, [{r1}], #{i0}", _STORE, _stored_moving(8)),
+    "str_q_moving": Row("str {r0:q}, [{r1}], #{i0}", _STORE, _stored_moving(16)),
     "str_d_by": Row("str {r0:d}, [{r1}, {r2}]", _STORE, _stored(8)),
     "str_s_by": Row("str {r0:s}, [{r1}, {r2}]", _STORE, _stored(4)),
     "st1_d": Row("st1 {{{r0:v}.d}}[{i0}], [{r1}]", _STORE, _stored(8)),

@@ -21,7 +21,7 @@ CASES, BYTES, STEP = 64, 128, 24
 EXTREMES = (0, 0x80808080, 0x7F7F7F7F, 0x80008000, 0x7FFF7FFF, 0xFFFFFFFF)
 IMMEDIATES = {"ldr_q": 16, "ldr_d": 8, "ldp_q": 32, "smlal_lane": 5, "smlal2_lane": 3, "sdot": 2, "add_lsl": 1,
               "ssra": 31, "mov_lane": 1, "st1_d": 1, "st1_s": 2, "st1_h": 5, "ldr_s": 4,
-              "ldp_s": 8, "ld1r_moving": 8, "ldr_h": 6,
+              "ldp_s": 8, "ld1r_moving": 8, "ldr_h": 6, "ldur_q": 5, "str_d_moving": 8, "str_q_moving": 16,
               "ldp_q_moving": 48, "ld1_four_moving": 64, "ld1_two_moving": 32, "ld1_halves_moving": 16}  # fmt: skip
 FIRST = {"smlal2": 0, "sadalp": 0, "smlal_lane": 0, "smlal2_lane": 0, "sdot": 0, "smmla": 0, "ld1_low_by": 0,
          "ld1_high_by": 0, "sqxtn2_s32": 0, "sqxtn2_s16": 0, "ssra": 0}  # fmt: skip
@@ -43,8 +43,9 @@ def insns() -> Iterator[Insn]:
             places = [k for k in range(used[0]) if k or (op not in FIRST and row.kind is not Kind.VECTOR_STORE)]
             for k, place in enumerate(places):
                 reads[place] = register("x", 2 + k)
-            writes = {Kind.VECTOR_LOAD: writes, Kind.VECTOR_STORE: []}.get(row.kind, [register("x", 2)])
-            if op.endswith("moving") or "}}, [{r0}], {" in row.text or op in FIRST:
+            stores = [register("x", 2)] if op.endswith("moving") else []
+            writes = {Kind.VECTOR_LOAD: writes, Kind.VECTOR_STORE: stores}.get(row.kind, [register("x", 2)])
+            if (op.endswith("moving") and row.kind is Kind.VECTOR_LOAD) or "}}, [{r0}], {" in row.text or op in FIRST:
                 writes.append(register("x", 2))
         immediates = (IMMEDIATES.get(op, STEP),) if "{i0}" in row.text else ()
         yield Insn(op, tuple(writes), tuple(reads), immediates, "memory")

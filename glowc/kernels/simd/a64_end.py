@@ -1,42 +1,42 @@
 """Ends of blocks on A64 as listings: sums become codes, which are stored at %[to], pixels %[next] bytes apart.
 
-Scales, or multipliers of TensorFlow Lite, are in v8 to v11; shifts that belong to these are in v4 to v7. Where
-|float32(sum) * scale| <= 32000 is proved, the product is rounded half to even by adding 1.5 * 2^23, plus the zero point
-where that is even (an odd one would move the ties); the low 16 bits of the sum then are the result. Otherwise FCVTNS
-rounds and saturates. SQRDMULH gives the upper half of twice the product, rounded half up. SRSHL shifts it by a negative
-number of places, rounded half up again, which is half away from zero after one was taken from what is negative; where no
-code is below the zero point, negative halves do not count. Each step is one of all vectors: an in-order core need not wait.
+Scales, or multipliers of TensorFlow Lite, are in v8 to v11; shifts that belong to these are in v4 to v7. Each step
+is one of all vectors: an in-order core need not wait.
+
+Where |float32(sum) * scale| <= 32000 is proved, the product is rounded half to even by adding 1.5 * 2^23, plus the zero
+point where that is even (an odd one would move the ties); the low 16 bits of the sum then are the result. Otherwise
+FCVTNS rounds and saturates.
+
+SQRDMULH gives the upper half of twice the product, rounded half up. SRSHL shifts it by a negative number of places,
+rounded half up again, which is half away from zero after one was taken from what is negative; where no code is below
+the zero point, negative halves do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from glowc.asm.insn import Insn, Register
-from glowc.kernels.simd.a64_step import SUMS, Insns, operand, printed, vector
+from glowc.kernels.simd.a64_step import SUMS, Insns, made, operand, vector
 from glowc.kernels.simd.ending import Ending
 
 _TO, _NEXT, _HEAD = operand("to"), operand("next"), operand("head")
 _SHIFTS = 4  # by so much numbers of shifts are lower than those of multipliers
 
 
-def _made(op: str, to: int, *reads: int | Register, imm: Sequence[int] = ()) -> Insn:
-    return Insn(op, (vector(to),), tuple(vector(r) if isinstance(r, int) else r for r in reads), tuple(imm))
-
-
 def _in_place(op: str, some: Iterable[int], *more: Register) -> Insns:
-    return (_made(op, v, v, *more) for v in some)
+    return (made(op, v, v, *more) for v in some)
 
 
 def upper(sums: Sequence[int], factors: Sequence[int]) -> Insns:
     """The upper halves of twice the products of sums and multipliers."""
-    return (_made("sqrdmulh", v, v, factor) for v, factor in zip(sums, factors, strict=True))
+    return (made("sqrdmulh", v, v, factor) for v, factor in zip(sums, factors, strict=True))
 
 
 def shifted(end: Ending, sums: Sequence[int], shifts: Sequence[int]) -> Insns:
     """The same shifted."""
-    yield from () if end.rectified else (_made("ssra", v, v, v, imm=(31,)) for v in sums)
-    yield from (_made("srshl", v, v, by) for v, by in zip(sums, shifts, strict=True))
+    yield from () if end.rectified else (made("ssra", v, v, v, imm=(31,)) for v in sums)
+    yield from (made("srshl", v, v, by) for v, by in zip(sums, shifts, strict=True))
 
 
 def rounded(end: Ending, sums: Sequence[int], scales: Sequence[int]) -> Insns:
@@ -46,7 +46,7 @@ def rounded(end: Ending, sums: Sequence[int], scales: Sequence[int]) -> Insns:
         yield from shifted(end, sums, [scale - _SHIFTS for scale in scales])
         return
     yield from _in_place("scvtf", sums)
-    yield from (_made("fmul", v, v, scale) for v, scale in zip(sums, scales, strict=True))
+    yield from (made("fmul", v, v, scale) for v, scale in zip(sums, scales, strict=True))
     yield from _in_place("fadd", sums, operand("magic")) if end.bounded else _in_place("fcvtns", sums)
 
 
@@ -56,9 +56,9 @@ def halves(end: Ending, sums: Sequence[int]) -> Insns:
     for to in range(count):
         a, c = sums[2 * to], sums[2 * to : 2 * to + 2][-1]
         if end.bounded:
-            yield _made("uzp1", to, a, c)
+            yield made("uzp1", to, a, c)
         else:
-            yield from (_made("sqxtn_s32", to, a), _made("sqxtn2_s32", to, to, c))
+            yield from (made("sqxtn_s32", to, a), made("sqxtn2_s32", to, to, c))
     if end.point != "NONE":
         yield from _in_place("add_s16" if end.point == "SMALL" else "sqadd_s16", range(count), operand("zp"))
 
@@ -71,19 +71,13 @@ def limited(end: Ending, some: Sequence[int]) -> Insns:
 
 def narrowed(end: Ending, count: int, to: int) -> Insns:
     """Codes of 8 bits of so many vectors of 16, in vectors from that number on."""
-    yield from (_made("sqxtn_s16", to + k, k) for k in range(count))
+    yield from (made("sqxtn_s16", to + k, k) for k in range(count))
     yield from limited(end, range(to, to + count))
-
-
-def _sixteen(end: Ending, sums: Sequence[int], scales: Sequence[int], to: int) -> Insns:
-    """Codes of four vectors in one."""
-    yield from (*rounded(end, sums, scales), *halves(end, sums))
-    yield from bytes_of_two(end, to)
 
 
 def bytes_of_two(end: Ending, to: int) -> Insns:
     """Codes of 8 bits of v0 and v1 in one vector."""
-    yield from (_made("sqxtn_s16", to, 0), _made("sqxtn2_s16", to, to, 1), *limited(end, (to,)))
+    yield from (made("sqxtn_s16", to, 0), made("sqxtn2_s16", to, to, 1), *limited(end, (to,)))
 
 
 def _put(op: str, codes: int, lane: int) -> Insns:
@@ -103,7 +97,7 @@ def _four_pixels(end: Ending, sums: Sequence[int], scale: int, width: int) -> In
     """Codes of pixels, a vector each: two pixels in v2, and two in v3, which need not wait for v2."""
     yield from (*rounded(end, sums, [scale] * 4), *halves(end, sums), *narrowed(end, 2, 2))
     if width == 4:
-        yield from (_made("mov_lane", v - 2, v, imm=(1,)) for v in (2, 3))
+        yield from (made("mov_lane", v - 2, v, imm=(1,)) for v in (2, 3))
         yield from _put_two("str_s", 2, 0, 3, 1)
     else:
         for v, lane in ((2, 0), (2, 2), (3, 0), (3, 2)):
@@ -112,15 +106,15 @@ def _four_pixels(end: Ending, sums: Sequence[int], scale: int, width: int) -> In
 
 def _pairs(sums: Sequence[int]) -> Insns:
     """Pairs of lanes of pairs of vectors: twice, and four vectors are summed."""
-    return (_made("addp", a, a, c) for a, c in zip(sums[::2], sums[1::2], strict=True))
+    return (made("addp", a, a, c) for a, c in zip(sums[::2], sums[1::2], strict=True))
 
 
 def _widened(to: int, source: int) -> Insns:
-    yield from (_made("sxtl", to, source), _made("sxtl_s16", to, to))
+    yield from (made("sxtl", to, source), made("sxtl_s16", to, to))
 
 
 def _widened_two(to: int, source: int) -> Insns:
-    yield from (_made("sxtl", to, source), _made("sxtl2_s16", to + 1, to), _made("sxtl_s16", to, to))
+    yield from (made("sxtl", to, source), made("sxtl2_s16", to + 1, to), made("sxtl_s16", to, to))
 
 
 def _shifts(end: Ending, count: int, to: int) -> Insns:
@@ -134,20 +128,15 @@ def _head(op: str, to: Sequence[int], at: int) -> Insn:
     return Insn(op, tuple(map(vector, to)), (_HEAD,), (at,), "weights")
 
 
-def four_by_four(end: Ending) -> Sequence[str]:
+def four_by_four(end: Ending) -> Insns:
     """The end of four pixels and four outputs, whose sums have four parts."""
     every = range(SUMS, SUMS + 16)
-    sums = (*_pairs(every), *_pairs(every[::2]))
-    codes = _four_pixels(end, every[::4], 10, 4)
-    return printed((_head("ldr_q", (10,), 16), *_shifts(end, 4, 6), *sums, *codes))
+    yield from (_head("ldr_q", (10,), 16), *_shifts(end, 4, 6), *_pairs(every), *_pairs(every[::2]))
+    yield from _four_pixels(end, every[::4], 10, 4)
 
 
-def eight_pixels(end: Ending, width: int) -> Sequence[str]:
+def eight_pixels(end: Ending, width: int) -> Insns:
     """The end of eight pixels and eight outputs, or four, two."""
-    return printed(_eight_pixels(end, width))
-
-
-def _eight_pixels(end: Ending, width: int) -> Insns:
     yield _head({8: "ldp_q", 4: "ldr_q", 2: "ldr_d"}[width], (8, 9)[: 1 + width // 8], 4 * width)
     yield from _shifts(end, width, 4)
     for half in range(2):
@@ -159,32 +148,24 @@ def _eight_pixels(end: Ending, width: int) -> Insns:
             yield from _four_pixels(end, range(SUMS + 4 * half, SUMS + 4 * half + 4), 8, width)
 
 
-def matrices(end: Ending, width: int) -> Sequence[str]:
+def matrices(end: Ending, width: int) -> Insns:
     """The end of eight pixels and eight outputs, or four, whose vectors have two outputs of two pixels."""
-    return printed(_matrices(end, width))
-
-
-def _matrices(end: Ending, width: int) -> Insns:
     yield from _shifts(end, width, 6 if width == 8 else 4)
     zips = ((1, 4, 6), (2, 5, 6), (1, 6, 7), (2, 7, 7)) if width == 8 else ((2, 5, 4), (1, 4, 4))
-    yield from (_made(f"zip{n}", to, v, v) for n, to, v in zips if end.fixed)
+    yield from (made(f"zip{n}", to, v, v) for n, to, v in zips if end.fixed)
     scales = (8, 9, 10, 11) if width == 8 else (8, 9, 8, 9)
     for first in range(SUMS, SUMS + 2 * width, width):
         last = 2 + width // 8
         for to in range(2, last + 1):
-            begin = first + 4 * (to - 2)
-            yield from _sixteen(end, range(begin, begin + 4), scales, to)
-        yield from (_made("uzp1", 0, 2, last), _made("uzp2", 1, 2, last))
+            sums = range(first + 4 * to - 8, first + 4 * to - 4)
+            yield from (*rounded(end, sums, scales), *halves(end, sums), *bytes_of_two(end, to))
+        yield from (made("uzp1", 0, 2, last), made("uzp2", 1, 2, last))
         for lane in range(2):
             yield from (code for v in range(2) for code in _put("st1_d" if width == 8 else "st1_s", v, lane))
 
 
-def row(end: Ending, width: int) -> Sequence[str]:
+def row(end: Ending, width: int) -> Insns:
     """The end of one row, eight outputs or four; bytes of the shifts are in v8."""
-    return printed(_row(end, width))
-
-
-def _row(end: Ending, width: int) -> Insns:
     every = range(SUMS, SUMS + width)
     yield from (*_pairs(every), *_pairs(every[::2]))
     if end.fixed:
@@ -194,11 +175,10 @@ def _row(end: Ending, width: int) -> Insns:
     yield Insn("str_d" if width == 8 else "str_s", (), (vector(2), _TO), (), "outputs")
 
 
-def row_of_dots(end: Ending, quads: int) -> Iterator[str]:
+def row_of_dots(end: Ending, quads: int) -> Insns:
     """What makes codes of one row's sums, of which each vector has four, in v2; bytes of the shifts are in v1."""
     sums = range(SUMS, SUMS + quads)
     if end.fixed:
-        shifts = (_made("sxtl2", 7, 1), *_widened_two(4, 1), _made("sxtl_s16", 6, 7), _made("sxtl2_s16", 7, 7))
-        yield from printed(shifts)
-    yield from printed(rounded(end, sums, range(8, 8 + quads)))
-    yield from printed((*halves(end, sums), *(bytes_of_two(end, 2) if quads > 2 else narrowed(end, 1, 2))))
+        yield from (made("sxtl2", 7, 1), *_widened_two(4, 1), made("sxtl_s16", 6, 7), made("sxtl2_s16", 7, 7))
+    yield from (*rounded(end, sums, range(8, 8 + quads)), *halves(end, sums))
+    yield from bytes_of_two(end, 2) if quads > 2 else narrowed(end, 1, 2)

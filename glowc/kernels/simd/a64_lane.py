@@ -1,4 +1,4 @@
-"""Eight pixels and eight outputs on A64 as listings: an input of a pixel is one lane of v0 to v7, times weights of 16 bits."""
+"""Eight pixels and eight outputs on A64 as listings: inputs are lanes of v0 to v7, weights have 16 bits."""
 
 from __future__ import annotations
 

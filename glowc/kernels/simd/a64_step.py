@@ -54,6 +54,11 @@ def _some(first: int, count: int) -> tuple[Register, ...]:
     return tuple(map(vector, range(first, first + count)))
 
 
+def made(op: str, to: int, *reads: int | Register, imm: Sequence[int] = ()) -> Insn:
+    """Return an instruction whose result is a vector."""
+    return Insn(op, (vector(to),), tuple(vector(r) if isinstance(r, int) else r for r in reads), tuple(imm))
+
+
 def added(op: str, total: int, a: int, *more: int) -> Insn:
     """Return an instruction that adds to a vector; `more`: another vector, a lane of it."""
     return Insn(op, (vector(total),), (vector(total), vector(a), *map(vector, more[:1])), more[1:])

@@ -95,8 +95,8 @@ class ConvBlock(Ended):
         if self.a32:
             return (f"GLOW_A32_END({end.a32})",)
         if self.isa == "a64":
-            return a64_end.four_by_four(end)
-        return a64_end.eight_pixels(end, width) if self.isa == "dot" else a64_end.matrices(end, width)
+            return printed(a64_end.four_by_four(end))
+        return printed(a64_end.eight_pixels(end, width) if self.isa == "dot" else a64_end.matrices(end, width))
 
     def _again(self) -> str:
         return ins("bne 1b" if self.a32 else "b.ne 1b")

@@ -69,7 +69,9 @@ class LaneBlock(Ended):
     def _lines(self) -> Iterator[str]:
         yield from ["GLOW_A32_LANE_BEGIN"] if self.a32 else printed(begin_eight_pixels(8))
         yield from self._points() if self.point else self._dots() if self.isa == "dot" else self._windows()
-        yield from [f"GLOW_A32_LANE_END({self.ending.a32})"] if self.a32 else a64_end.eight_pixels(self.ending, 8)
+        yield from (
+            [f"GLOW_A32_LANE_END({self.ending.a32})"] if self.a32 else printed(a64_end.eight_pixels(self.ending, 8))
+        )
 
     def _changed(self) -> str:
         head = {'[head] "+&r"(head), [k] "+&r"(k_at)': self.a32}

@@ -156,7 +156,7 @@ class RowBlock(Ended):
         yield from self._loop(ins("ldr q0, [%[at]], #16"), *printed(row(width, pairs=self.pairs)))
         if self.rest:
             yield from (ins("ldr q0, [%[last]]"), *printed(row(width, pairs=self.pairs, rest=True)))
-        yield from a64_end.row(self.ending, width)
+        yield from printed(a64_end.row(self.ending, width))
 
     def _dot(self, quads: int) -> Iterator[str]:
         """SDOT: four outputs to a register."""
@@ -172,7 +172,7 @@ class RowBlock(Ended):
         yield from self._loop(*self._dot_step(quads, 4, "%[at]], #16"))
         if self.rest:
             yield from self._dot_step(quads, self.rest, "%[last]]")
-        yield from a64_end.row_of_dots(end, quads)
+        yield from printed(a64_end.row_of_dots(end, quads))
         yield ins(f"str {'sddq'[quads - 1]}2, [%[to]]")
         if quads == 3:
             yield from all_ins("mov s3, v2.s[2]", "str s3, [%[to], #8]")
