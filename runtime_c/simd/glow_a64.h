@@ -3,7 +3,8 @@
  *
  * The inputs of a block come in steps of 64 bytes (8 inputs of each of 8 pixels, or 16 of 4), the weights of a block
  * are one stream: biases (s32), scales (f32), then 64 bytes a step (glowc/kernels/simd/conv.py). A block is one
- * assembly text (a64_step.py, a64_end.py), because gcc 12 spills accumulators of the same code in intrinsics; its operands are
+ * assembly text (a64_step.py, a64_end.py there), because gcc 12 spills accumulators of the same code in intrinsics; its
+ * operands are
  *   at, w, n, to   inputs, stream, number of steps (or runs of steps), first pixel's outputs; all four are advanced
  *   next           bytes from a pixel's outputs to the next pixel's
  *   magic, zp, lo, hi
