@@ -20,16 +20,20 @@ class Register:
     virtual: bool = True
 
     def __str__(self) -> str:
-        """Return the name; a virtual one is that of its bank in upper case."""
+        """Return the name; a virtual one is that of its bank in upper case, of an operand in C the bank."""
         if self.bank == STACK:
             return "sp"
+        if self.bank.startswith("%"):
+            return self.bank
         if self.virtual:
             return f"{self.bank.upper()}{self.number}"
         return "lr" if (self.bank, self.number) == (CORE, _LR) else f"{self.bank}{self.number}"
 
-    def __format__(self, half: str) -> str:
-        """Return the name, or that of the "low" or "high" half of a vector."""
-        return f"d{2 * self.number + (half == 'high')}" if half else str(self)
+    def __format__(self, form: str) -> str:
+        """Return the name, or that of the "low" or "high" half of a vector; on A64 that of a width."""
+        if len(form) == 1 and not self.bank.startswith("%"):
+            return f"{form}{self.number}"
+        return f"d{2 * self.number + (form == 'high')}" if len(form) > 1 else str(self)
 
 
 FLAGS = Register(FLAG, 0, virtual=False)

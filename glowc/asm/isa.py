@@ -9,7 +9,7 @@ Sources: Arm DDI 0403E, chapter A7; of Helium Arm DDI 0553B, chapter C2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -83,9 +83,11 @@ class Row:
     late: tuple[int, ...] = ()
 
 
-def results(insn: Insn, memory: Memory, values: Sequence[Words]) -> tuple[Words, ...]:
-    """Return what an instruction writes to its registers, in their order."""
-    row = ISA[insn.op]
+def results(
+    insn: Insn, memory: Memory, values: Sequence[Words], isa: Mapping[str, Row] | None = None
+) -> tuple[Words, ...]:
+    """Return what an instruction writes to its registers, in their order; `isa`: the table, that of Thumb-2 if None."""
+    row = (isa or ISA)[insn.op]
     written = row.meaning(*((memory,) if row.kind in MEMORY else ()), *values, *insn.immediates)
     return written if isinstance(written, tuple) else (written,)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from glowc.asm.insn import FPU, WIDE_BYTES, Either, Insn, Listing, Loop, instructions
-from glowc.asm.isa import ISA
+from glowc.asm.isa import ISA, Row
 
 _WIDE = 110  # columns
 _INDENT = 6 * " "
@@ -16,12 +16,12 @@ _HIGH, _BYTE = 8, 256  # of registers and numbers that short instructions cannot
 _SHORT = {"add": "adds", "add_two": "adds_two", "sub": "subs", "mov_imm": "movs"}
 
 
-def text(insn: Insn, label: int = 0) -> str:
+def text(insn: Insn, label: int = 0, isa: Mapping[str, Row] = ISA) -> str:
     """Return an instruction as the assembler reads it; `label` is that of the loop which a branch repeats."""
     names = {f"w{k}": r for k, r in enumerate(insn.writes)} | {f"r{k}": r for k, r in enumerate(insn.reads)}
     values = {f"i{k}": v for k, v in enumerate(insn.immediates)}
     listed, stored = (", ".join(map(str, some[:-1])) for some in (insn.writes, insn.reads))
-    line = ISA[insn.op].text.format(**names, **values, list=listed, stored=stored, label=label)
+    line = isa[insn.op].text.format(**names, **values, list=listed, stored=stored, label=label)
     return line.removesuffix(", ror #0").removesuffix(", lsr #0")
 
 
@@ -74,14 +74,23 @@ def quoted(rows: Iterable[str]) -> str:
     return _filled((f'"{row}\\n"' for row in rows), "")
 
 
+def rows_of(insns: Iterable[Insn], isa: Mapping[str, Row]) -> list[str]:
+    """Return instructions as lines of strings of C."""
+    return _rows((f'"{text(insn, isa=isa)}\\n"' for insn in insns), "")
+
+
 def _filled(pieces: Iterable[str], indent: str) -> str:
     """Return pieces side by side, in as many lines as they fill."""
+    return f"\n{_INDENT}".join(_rows(pieces, indent))
+
+
+def _rows(pieces: Iterable[str], indent: str) -> list[str]:
     rows = [""]
     for piece in pieces:
         if len(rows[-1]) + len(piece) >= _WIDE:
             rows.append(indent)
         rows[-1] += f" {piece}" if rows[-1].strip() else piece
-    return f"\n{_INDENT}".join(rows)
+    return rows
 
 
 def _lines(listing: Listing, label: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""lstm_s8 and gru_s8 on A64 and A32, all gates of a cell at a time (glow_a64_gates.h, glow_a32_gates.h)."""
+"""lstm_s8 and gru_s8 on A64 and A32, all gates of a cell at a time (a64_gates.py, glow_a32_gates.h)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowc.kernels.base import KernelVariant, Prepared
+from glowc.kernels.common.assembly import joined
 from glowc.kernels.common.recurrent import (
     BLOCK,
     CODED_LAYERS,
@@ -24,6 +25,7 @@ from glowc.kernels.common.recurrent import (
     weight_bytes,
 )
 from glowc.kernels.features import Stated
+from glowc.kernels.simd.a64_gates import gates
 from glowc.program.ir import Instr, Plan
 from glowc.program.kernel import Arrays
 
@@ -55,12 +57,11 @@ class LayerPlan(Plan):
     first: int = 0
     fours: int = 0
 
-    @property
-    def steps(self) -> str:
-        """The blocks of inputs and of states as the macros of a layer's own function take them."""
+    def gates(self, count: int) -> str:
+        """Return the assembly of the layer's own function, of so many gates at a time."""
         own = (self.whole, self.blocks, self.times, self.more)
         past = (self.past_whole, self.past_blocks, self.past_times, self.past_more)
-        return ", ".join(f'"{count}"' for count in (*own, *past))
+        return joined(gates(count, own, past))
 
 
 def prepare(constants: Arrays, instr: Instr) -> Prepared:
@@ -132,7 +133,7 @@ def scratch_bytes(instr: Instr) -> int:
 
 
 _A64 = KernelVariant(
-    "a64", rank=20, header="glow_a64_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
+    "a64", rank=20, header="glow_neon_gates.h", prepare=prepare, scratch_bytes=scratch_bytes, packs=CONSTANTS,
     stated=Stated(macs=0.23, outputs=33),
 )  # fmt: skip
 _A32 = replace(

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from math import gcd
 
 from glowc.kernels.common.assembly import Printed, all_ins, indented, ins, joined, operands
+from glowc.kernels.simd import a64_end
+from glowc.kernels.simd.a64_step import printed
 from glowc.kernels.simd.ending import Ended
 
 
@@ -106,26 +108,18 @@ class ColumnsBlock(Ended):
             more = f" + {at}" if at else ""
             yield f"glow_a64_shifts8(shifts{more}, shift + c{more});"
 
-    def packs(self, i: int, first: int) -> str:
-        """Return the macros that make the halfwords of register i of two registers, and add the zero point."""
-        return f"GLOW_A64_PACK_{self.ending.kind}({i}, {first}, {first + 1})"
-
-    def zeros(self, i: int) -> str:
-        """Return the macro that adds the zero point to register i."""
-        return f"GLOW_A64_ZP_{self.ending.point}({i})"
-
-    def stored(self, *, wide: bool) -> str:
-        """Return what makes codes of the halfwords in v0, and v1 if there are 16, limits and stores them.
+    def stored(self, *, wide: bool) -> Iterator[str]:
+        """Yield what makes codes of the products in v0 to v3, or v0 and v1 if there are eight, limits and stores them.
 
         The second eight do not wait for the first ones.
         """
         two = self.together(wide=wide) == 2
-        codes = (2, 3) if wide or two else (2,)
-        limits = [name for name, is_there in (("LOW", self.ending.low), ("HIGH", self.ending.high)) if is_there]
-        narrow = "".join(f"{ins(f'sqxtn v{c}.8b, v{c - 2}.8h')} " for c in codes)
-        limited = "".join(f"GLOW_A64_{name}({c}) " for name in limits for c in codes)
-        apart = ins("str d3, [%[next]]") + " " if two else ""
-        return narrow + limited + apart + ins(f"{'stp d2, d3' if wide else 'str d2'}, [%[to]]")
+        count = 2 if wide or two else 1
+        codes = (*a64_end.halves(self.ending, range(2 * count)), *a64_end.narrowed(self.ending, count, 2))
+        yield from printed(codes)
+        if two:
+            yield ins("str d3, [%[next]]")
+        yield ins(f"{'stp d2, d3' if wide else 'str d2'}, [%[to]]")
 
 
 _REGISTERS = 31  # one of A64 is left to the compiler
@@ -352,29 +346,18 @@ class WindowBlock(ColumnsBlock):
             yield ins(f"smlal2 v{2 * half + 1}.4s, v{s}.8h, v{6 + half}.8h")
 
     def _codes(self, *, wide: bool) -> Iterator[str]:
-        kind, fixed = self.ending.kind, self.ending.fixed
-        yield ins("ldp q4, q5, [%[scale]]")
-        if wide or self.together(wide=wide) == 2:
-            ends = "4, 5, 6, 7" if wide else "4, 5, 4, 5"
-            if wide:
-                yield ins("ldp q6, q7, [%[scale], #32]")
-            if fixed:
-                yield f"GLOW_A64_UPPER4(0, 1, 2, 3, {ends})"
-                shifts = ("ldp q4, q5, [%[shifts]]", "ldp q6, q7, [%[shifts], #32]")
-                yield " ".join(all_ins(*shifts[: 2 if wide else 1]))
-                yield f"GLOW_A64_AWAY4_{kind}(0, 1, 2, 3) GLOW_A64_SHIFT4(0, 1, 2, 3, {ends})"
-            else:
-                yield f"GLOW_A64_ROUND4_{kind}(0, 1, 2, 3, {ends})"
-            yield f"{self.packs(0, 0)} {self.packs(1, 2)} {self.zeros(0)} {self.zeros(1)}"
+        end, two = self.ending, self.together(wide=wide) == 2
+        sums = range(4 if wide or two else 2)
+        scales = (4, 5, 6, 7) if wide else (4, 5, 4, 5)[: len(sums)]
+        offsets = ("", ", #32")[: 2 if wide else 1]
+        yield from (ins(f"ldp q{4 + 2 * k}, q{5 + 2 * k}, [%[scale]{at}]") for k, at in enumerate(offsets))
+        if end.fixed:
+            yield from printed(a64_end.upper(sums, scales))
+            yield from (ins(f"ldp q{4 + 2 * k}, q{5 + 2 * k}, [%[shifts]{at}]") for k, at in enumerate(offsets))
+            yield from printed(a64_end.shifted(end, sums, scales))
         else:
-            if fixed:
-                yield ins("ldp q6, q7, [%[shifts]]") + " GLOW_A64_UPPER(0, 4) GLOW_A64_UPPER(1, 5)"
-                if not self.ending.rectified:
-                    yield "GLOW_A64_AWAY(0) GLOW_A64_AWAY(1)"
-                yield f"GLOW_A64_SHIFT(0, 6) GLOW_A64_SHIFT(1, 7) {self.packs(0, 0)} {self.zeros(0)}"
-            else:
-                yield f"GLOW_A64_ROUND_{kind}(0, 4) GLOW_A64_ROUND_{kind}(1, 5) {self.packs(0, 0)} {self.zeros(0)}"
-        yield self.stored(wide=wide)
+            yield from printed(a64_end.rounded(end, sums, scales))
+        yield from self.stored(wide=wide)
 
 
 class DotBlock(ColumnsBlock):
@@ -482,14 +465,10 @@ class DotBlock(ColumnsBlock):
         if end.fixed:
             yield from (ins(f"sqrdmulh v{q}.4s, v{q}.4s, %[scale{q}].4s") for q in quads)
             yield from self._pairs(quads, "scale", "shifts")
-            yield from (f"GLOW_A64_AWAY({q})" for q in quads if not end.rectified)
+            yield from (ins(f"ssra v{q}.4s, v{q}.4s, #31") for q in quads if not end.rectified)
             yield from (ins(f"srshl v{q}.4s, v{q}.4s, %[scale{q}].4s") for q in quads)
         else:
             for q in quads:
                 yield from all_ins(f"scvtf v{q}.4s, v{q}.4s", f"fmul v{q}.4s, v{q}.4s, %[scale{q}].4s")
                 yield ins(f"fadd v{q}.4s, v{q}.4s, %[magic].4s" if end.bounded else f"fcvtns v{q}.4s, v{q}.4s")
-        yield f"{self.packs(0, 0)} {self.zeros(0)}"
-        wide = len(quads) == 4
-        if wide:
-            yield f"{self.packs(1, 2)} {self.zeros(1)}"
-        yield self.stored(wide=wide)
+        yield from self.stored(wide=len(quads) == 4)

@@ -6,9 +6,11 @@ that lie there), counts steps down in %[n], and leaves its codes at %[to].
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from glowc.kernels.common.assembly import all_ins, ins, joined, operands
+from glowc.kernels.simd import a64_end, a64_step
+from glowc.kernels.simd.a64_step import operand, printed
 from glowc.kernels.simd.ending import Ended
 from glowc.kernels.simd.stream import CHUNK
 
@@ -65,55 +67,54 @@ class ConvBlock(Ended):
         """Return the assembly of a block of `width` outputs."""
         return joined(self._lines(width))
 
-    def _few(self, width: int) -> str:
-        """Return how macros of fewer outputs than a whole block has end."""
-        return f"_{width}" if width < self.outputs else ""
-
-    def _edge(self, name: str, width: int) -> str:
-        """Return the macro of the beginning or the end of a block."""
-        few = self._few(width)
-        return f"GLOW_A64_{name}_8X8" if self.isa == "dot" and not few else f"GLOW_{self.isa.upper()}_{name}{few}"
+    def _begin(self, width: int) -> Sequence[str]:
+        if self.a32:
+            return ("GLOW_A32_BEGIN",)
+        if self.isa == "a64":
+            return printed(a64_step.begin_four_by_four())
+        return printed(a64_step.begin_eight_pixels(width) if self.isa == "dot" else a64_step.begin_matrices(width))
 
     def _lines(self, width: int) -> Iterator[str]:
-        yield self._edge("BEGIN", width)
+        yield from self._begin(width)
         if self.ending.fixed and self.isa in ("a64", "i8mm"):
             yield ins(f"add %[w], %[w], #{width}") + " /* the shifts */"
         if self.shifted:
             yield from self._starts(width)
         if self.half:
-            yield f"GLOW_{self.isa.upper()}_HALF_STEP"
+            yield from ("GLOW_A32_HALF_STEP",) if self.a32 else printed(a64_step.half_step())
         elif self.path == "rows":
             yield ins("1:")
             yield from self._rows_of_windows(width)
             yield self._again()
         else:
             yield from self._gathered(width)
-        yield f"{self._edge('END', width)}({self.ending.a32 if self.a32 else self.ending.a64})"
+        yield from self._end(width)
+
+    def _end(self, width: int) -> Sequence[str]:
+        end = self.ending
+        if self.a32:
+            return (f"GLOW_A32_END({end.a32})",)
+        if self.isa == "a64":
+            return printed(a64_end.four_by_four(end))
+        return printed(a64_end.eight_pixels(end, width) if self.isa == "dot" else a64_end.matrices(end, width))
 
     def _again(self) -> str:
         return ins("bne 1b" if self.a32 else "b.ne 1b")
 
-    def _step(self, width: int, move: str = "", cursor: str = "at", *, rest: bool = False) -> str:
+    def _step(self, width: int, move: str = "", cursor: str = "at", *, rest: bool = False) -> Iterable[str]:
         """The products of the step whose inputs lie at a cursor, by the weights that are next in the stream.
 
         `move`: "NEXT" or "STAY", a cursor through rows of windows moves or not; "": `at` does.
         """
-        few, form = self._few(width), self.products_form
         if self.a32:
+            form = self.products_form
             load = f"[%[{cursor}]], %[grain]" if move else f"[%[{cursor}]]!"
-            return f'"vld1.8 {{d0-d3}}, {load}\\n" GLOW_A32_MACS({form}, GLOW_A32_GET{"_REST" if rest else ""})'
-        weights = f"GLOW_A64_WEIGHTS{few}"
-        if rest:
-            weights = f"GLOW_I8MM_REST{few}" if self.isa == "i8mm" else "GLOW_A64_GET_REST(4, 5, 6, 7)"
+            return (f'"vld1.8 {{d0-d3}}, {load}\\n" GLOW_A32_MACS({form}, GLOW_A32_GET{"_REST" if rest else ""})',)
+        base, by = operand(cursor), None if move == "STAY" else operand("grain") if move else a64_step.STEP_BYTES
         if self.isa == "a64":
-            weights, went = (weights, '""') if rest else ("GLOW_A64_WEIGHT_PAIRS", 'GLOW_A64_GO("%[w]", "#64")')
-            by = {"": "#64", "NEXT": "%[grain]"}.get(move)
-            went += f' GLOW_A64_GO("%[{cursor}]", "{by}")' if by else ""
-            return f'GLOW_A64_MACS({form}, "%[{cursor}]", {weights}, {went})'
-        narrow, load = few and self.isa == "dot", f'_{move}("%[{cursor}]")' if move else ""
-        return f"GLOW_A64_STEP{load} {weights} " + (
-            "GLOW_DOT_MACS_NARROW" if narrow else f"GLOW_{self.isa.upper()}_MACS{few}"
-        )
+            return printed(a64_step.four_by_four(base, by, pairs=self.pairs, rest=rest))
+        products = a64_step.dots(width) if self.isa == "dot" else a64_step.matrices(width)
+        return printed((*a64_step.vectors_step(base, by, width, rest=rest), *products))
 
     def _rows_of_windows(self, width: int) -> Iterator[str]:
         """Rows of windows, two at a time where `twice`: the columns of one phase of the stride are adjacent."""
@@ -134,19 +135,19 @@ class ConvBlock(Ended):
                     yield ins(f"mov %[walk], %[{run}]")
                 for kx in columns:
                     move = "STAY" if kx == columns[-1] else "NEXT"
-                    yield self._step(width, move, cursor)
+                    yield from self._step(width, move, cursor)
 
     def _gathered(self, width: int) -> Iterator[str]:
         """Steps of inputs that lie in their order, then those after the last whole step."""
         if self.rest and self.core.paired:
             yield '"cmp %[n], #0\\nbeq 2f\\n"' if self.a32 else ins("cbz %[n], 2f")
         yield from all_ins("1:", f"subs %[n], %[n], #{1 + self.twice}")
-        yield from [self._step(width)] * (1 + self.twice)
+        yield from [*self._step(width)] * (1 + self.twice)
         yield self._again()
         if self.rest and self.isa == "i8mm":
-            yield from (ins("cbz %[rest], 2f"), self._step(width, rest=True), ins("2:"))
+            yield from (ins("cbz %[rest], 2f"), *self._step(width, rest=True), ins("2:"))
         elif self.rest and self.isa != "dot":
-            yield from (ins("2:"), self._step(width, rest=True))
+            yield from (ins("2:"), *self._step(width, rest=True))
 
     def _starts(self, width: int) -> Iterator[str]:
         """Add shift x sum of the window to the accumulators (a64, a32: they take it from memory, the bias included)."""

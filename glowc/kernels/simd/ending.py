@@ -72,12 +72,6 @@ class Ending(Plan):
         return "ANY" if not self.bounded else "SMALL" if self.odd or self.fixed else "NONE"
 
     @property
-    def a64(self) -> str:
-        """The arguments of the macros of A64."""
-        low, high = "LOW" if self.low else "FREE", "HIGH" if self.high else "FREE"
-        return f"{self.kind}, {self.point}, {low}, {high}"
-
-    @property
     def a32(self) -> str:
         """The arguments of the macros of A32."""
         limits = self.kind if self.low or self.high else "FREE"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from glowc.kernels.common.assembly import all_ins, ins, joined, operands
+from glowc.kernels.simd import a64_end, a64_lane
+from glowc.kernels.simd.a64_step import begin_eight_pixels, printed
 from glowc.kernels.simd.ending import A32_ENDS, Ended
 
 _LANES = 8  # inputs that a step has in registers
@@ -61,17 +63,15 @@ class LaneBlock(Ended):
         return self.isa == "a64" and not self.adjacent
 
     @property
-    def _lib(self) -> str:
-        return "GLOW_A32_LANE" if self.a32 else "GLOW_A64_LANE"
-
-    @property
     def _again(self) -> str:
         return ins("bne 1b" if self.a32 else "b.ne 1b")
 
     def _lines(self) -> Iterator[str]:
-        yield "GLOW_A32_LANE_BEGIN" if self.a32 else "GLOW_A64_BEGIN_8X8"
+        yield from ["GLOW_A32_LANE_BEGIN"] if self.a32 else printed(begin_eight_pixels(8))
         yield from self._points() if self.point else self._dots() if self.isa == "dot" else self._windows()
-        yield f"GLOW_A32_LANE_END({self.ending.a32})" if self.a32 else f"GLOW_A64_END_8X8({self.ending.a64})"
+        yield from (
+            [f"GLOW_A32_LANE_END({self.ending.a32})"] if self.a32 else printed(a64_end.eight_pixels(self.ending, 8))
+        )
 
     def _changed(self) -> str:
         head = {'[head] "+&r"(head), [k] "+&r"(k_at)': self.a32}
@@ -99,13 +99,14 @@ class LaneBlock(Ended):
             }
         )
 
-    def _macs(self, lanes: Sequence[int], inputs: str) -> Iterator[str]:
-        """The products of some of the inputs, which the macro `inputs` loads."""
+    def _macs(self, lanes: Sequence[int], *, bits: int = 8, adjacent: bool = False) -> Iterator[str]:
+        """The products of some of the inputs, which have 8 or 16 bits."""
         if self.a32:
-            yield inputs
+            yield f"GLOW_A32_LANE_LOAD_{'ADJACENT' if adjacent else f'S{bits}'}"
             yield from self._a32_macs(lanes)
         else:
-            yield from self._a64_macs(lanes, inputs)
+            loads = a64_lane.inputs(short=bits == 8, adjacent=adjacent)
+            yield from printed(a64_lane.products(lanes, loads, short=self.short, adjacent=self.adjacent))
 
     def _a32_macs(self, lanes: Sequence[int]) -> Iterator[str]:
         """Weights of four inputs, two or one at a time."""
@@ -116,30 +117,16 @@ class LaneBlock(Ended):
                 half = "LOW" if lane < 4 else "HIGH"
                 yield f"GLOW_A32_LANE_MAC_{half}({8 + 2 * i}, {9 + 2 * i}, {lane % 4})"
 
-    def _a64_macs(self, lanes: Sequence[int], inputs: str) -> Iterator[str]:
-        """Weights of two inputs, or one, which are loaded and widened between the products of those before."""
-        groups = [lanes[i : i + 2] for i in range(0, len(lanes), 2)]
-        held = [", ".join(str(8 + 2 * (at % 2) + i) for i in range(len(group))) for at, group in enumerate(groups)]
-        loads = [f"GLOW_A64_LANE_W{len(g)}{'_S8' * self.short}({v})" for g, v in zip(groups, held, strict=True)]
-        widened = [f"GLOW_A64_LANE_WIDEN{len(g)}({v})" * self.short for g, v in zip(groups, held, strict=True)]
-        first = (inputs, loads[0]) if self.adjacent else (loads[0], inputs)  # adjacent ones pass through v8 .. v11
-        yield from filter(None, (*first, widened[0]))
-        for at, group in enumerate(groups):
-            yield from loads[at + 1 : at + 2]
-            for i, lane in enumerate(group):
-                yield f"GLOW_A64_LANE_MAC({8 + 2 * (at % 2) + i}, {lane})"
-                yield from filter(None, widened[at + 1 : at + 2] if i == 0 else ())
-
     def _points(self) -> Iterator[str]:
         yield from all_ins("1:", "mov %[from], %[at]")
         if not self.adjacent:
             yield ins(f"add %[at], %[at], #{_LANES}")
-        yield from self._macs(range(_LANES), f"{self._lib}_LOAD_{'ADJACENT' if self.adjacent else 'S8'}")
+        yield from self._macs(range(_LANES), adjacent=self.adjacent)
         if not self.adjacent:
             yield from (ins("subs %[n], %[n], #1"), self._again)
         if self.rest:
             yield ins(f"sub %[from], %[at], #{_LANES - self.rest}")
-            yield from self._macs(range(_LANES - self.rest, _LANES), f"{self._lib}_LOAD_S8")
+            yield from self._macs(range(_LANES - self.rest, _LANES))
 
     def _row(self) -> Iterator[str]:
         word = 4 if self.a32 else 8
@@ -149,7 +136,7 @@ class LaneBlock(Ended):
         yield from self._row()
         for begin in range(0, self.run, _LANES):
             yield ins(f"add %[from], %[run], #{2 * begin}" if begin else "mov %[from], %[run]")
-            yield from self._macs(range(min(_LANES, self.run - begin)), f"{self._lib}_LOAD_S16")
+            yield from self._macs(range(min(_LANES, self.run - begin)), bits=16)
         yield self._again
 
     def _dots(self) -> Iterator[str]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from glowc.kernels.common.assembly import Printed, all_ins, ins, joined, operands
+from glowc.kernels.simd import a64_end
+from glowc.kernels.simd.a64_step import begin_row, printed, row
 from glowc.kernels.simd.ending import A32_ENDS, Ended
 
 _SUMS, _SCALES = 16, 8  # the first registers of both
@@ -146,16 +148,15 @@ class RowBlock(Ended):
         yield f"GLOW_A32_ROW_END_{width}({self.ending.a32})"
 
     def _a64(self, width: int) -> Iterator[str]:
-        macs = f"GLOW_A64_ROW_MACS_{width}({self.products_form})"
-        yield f"GLOW_A64_ROW_BEGIN_{width}"
+        yield from printed(begin_row(width))
         if self.ending.fixed:
-            yield f"GLOW_A64_ROW_BYTES_{width}"
+            yield from all_ins(f"ldr {'sd'[width // 8]}8, [%[w]], #{width}")
         for i in range(0, width if self.shifted else 0, 2):
             yield ins(f"ldp s{_SUMS + i}, s{_SUMS + i + 1}, [%[starts], #{4 * i}]")
-        yield from self._loop(ins("ldr q0, [%[at]], #16"), f"GLOW_A64_ROW_GET_{width} {macs}")
+        yield from self._loop(ins("ldr q0, [%[at]], #16"), *printed(row(width, pairs=self.pairs)))
         if self.rest:
-            yield from (ins("ldr q0, [%[last]]"), f"GLOW_A64_ROW_GET_REST_{width} {macs}")
-        yield f"GLOW_A64_ROW_END_{width}({self.ending.a64})"
+            yield from (ins("ldr q0, [%[last]]"), *printed(row(width, pairs=self.pairs, rest=True)))
+        yield from printed(a64_end.row(self.ending, width))
 
     def _dot(self, quads: int) -> Iterator[str]:
         """SDOT: four outputs to a register."""
@@ -171,15 +172,7 @@ class RowBlock(Ended):
         yield from self._loop(*self._dot_step(quads, 4, "%[at]], #16"))
         if self.rest:
             yield from self._dot_step(quads, self.rest, "%[last]]")
-        if end.fixed:
-            yield "GLOW_DOT_ROW_SHIFTS"
-        yield from (f"GLOW_A64_ROUND_{end.kind}({s}, {_SCALES - _SUMS + s})" for s in sums)
-        for half in range((quads + 1) // 2):
-            a, b = _SUMS + 2 * half, min(_SUMS + 2 * half + 1, sums[-1])
-            yield f"GLOW_A64_PACK_{end.kind}({half}, {a}, {b}) GLOW_A64_ZP_{end.point}({half})"
-        packed = "GLOW_A64_BYTES(2)" if quads > 2 else ins("sqxtn v2.8b, v0.8h")
-        low, high = "LOW" if end.low else "FREE", "HIGH" if end.high else "FREE"
-        yield f"{packed} GLOW_A64_{low}(2) GLOW_A64_{high}(2)"
+        yield from printed(a64_end.row_of_dots(end, quads))
         yield ins(f"str {'sddq'[quads - 1]}2, [%[to]]")
         if quads == 3:
             yield from all_ins("mov s3, v2.s[2]", "str s3, [%[to], #8]")
