@@ -111,9 +111,9 @@ class ConvPlan(Plan):
         if self.summed:
             pixels = float(shape.batch * shape.out_h * shape.out_w)
             found |= {"shifted_tiles": pixels * shape.out_c / _TILE, "shifted_patch": pixels * shape.inputs}
-        if self.path in ("three", "gather", "planar"):
-            rows = shape.k_h * (shape.in_c if self.path != "gather" else 1)
-            taps = 1 if self.path == "three" or self.run else shape.k_w
+        if self.path not in ("point", "rows"):
+            rows = shape.k_h * (shape.in_c if self.path in ("three", "planar") else 1)
+            taps = 1 if self.path not in ("gather", "planar") or self.run else shape.k_w
             found["window_runs"] = float(shape.batch * shape.out_h * shape.out_w * rows * taps)
         return found
 
