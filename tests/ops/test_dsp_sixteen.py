@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from glowc.graph.types import DType
+from glowc.kernels.base import UNFIT, prepare
+from glowc.kernels.registry import variants_of
+from glowc.ops.registry import all_ops  # noqa: F401
 from glowc.program.ir import ParamValue
 from tests.kernels.case import Case, make_case
 from tests.ops.dense import make_dense
@@ -104,12 +108,29 @@ def zero_point_cases() -> Iterator[Case]:
         yield geometry(rng, **base, k=(1, 9), dilation=(1, 2), pads=(0, 8, 0, 8))  # type: ignore[arg-type]
         yield geometry(rng, **base, k=(4, 4), stride=(2, 2), pads=(3, 0, 1, 3), rows=(1, 3), in_ring=6)  # type: ignore[arg-type]
         yield geometry(rng, **base | {"y_zp": 0}, clamp=(-9000, 20000))  # type: ignore[arg-type]
-    for taps in (250, 260):  # the sums of their codes are sure to fit 32 bits, and are not
-        base = {"h": 1, "w": taps + 1, "c": 8, "out_c": 8, "group": 8, "dtype": DType.S16, "x_zp": -32768, "y_zp": 900}
-        case = geometry(rng, **base, k=(1, taps))  # type: ignore[arg-type]
-        case.arrays["weights"][:] = 127
-        case.arrays["in"] //= 2
-        yield case
+    yield from (long_window(taps) for taps in FITTING)
+
+
+FITTING = {250: True, 260: False}
+"""Taps of 8 bits, and whether sums of codes from -32768 on, less that zero point, are sure to fit 32 bits."""
+
+
+def long_window(taps: int) -> Case:
+    """Return a depthwise layer whose sums are far from 32 bits for its inputs."""
+    base = {"h": 1, "w": taps + 1, "c": 8, "out_c": 8, "group": 8, "dtype": DType.S16, "x_zp": -32768, "y_zp": 900}
+    case = geometry(np.random.default_rng(73), **base, k=(1, taps))  # type: ignore[arg-type]
+    case.arrays["weights"][:] = 127
+    case.arrays["in"] //= 2
+    return case
+
+
+@pytest.mark.parametrize("isa", ["dsp", "mve", "a64", "a32"])
+@pytest.mark.parametrize(("taps", "fits"), FITTING.items())
+def test_zero_points_are_in_biases_where_sums_fit_32_bits(taps: int, isa: str, *, fits: bool) -> None:
+    case = long_window(taps)
+    (variant,) = (v for v in variants_of("dwconv_s16") if v.name == isa)
+    assert variant.accepts(replace(case.instr, variant=isa))
+    assert (prepare(variant, case.arrays, case.instr) is not UNFIT) == fits
 
 
 def shifted_cases(rng: np.random.Generator) -> Iterator[Case]:
